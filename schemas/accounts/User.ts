@@ -43,9 +43,11 @@ export const User = shape("User", UserRow.json, "A user")
 
 export const ManagedUser = Schema.Struct({
   ...UserRow.json.fields,
-  storage_quota_bytes: Schema.NullOr(Schema.Finite).annotate({
-    description: "Bytes of files that the user may have; null: as many as the server gives everyone"
-  })
+  storage_quota_bytes: Schema.optionalKey(
+    Schema.Finite.annotate({
+      description: "Bytes of files that the user may have; absent: as many as the server gives everyone"
+    })
+  )
 }).annotate({ identifier: "ManagedUser", description: "A user, as administrators see them" })
 
 /** The body of `POST /users`, which echoes it, and of `POST /admin/users`, which creates the user. */

@@ -3,6 +3,7 @@ import { strictBodies } from "../core/StrictBodies.ts"
 import { CliLoginApi } from "./CliLogin.ts"
 import { DevicesApi } from "./Device.ts"
 import { DirectoriesApi } from "./Directory.ts"
+import { ShareLinksApi } from "./ShareLink.ts"
 import { StoredFilesApi } from "./StoredFile.ts"
 import { SyncApi } from "./Sync.ts"
 import { TrashApi } from "./Trash.ts"
@@ -15,4 +16,5 @@ export class FilesRoomApi extends HttpApi.make("signalbox")
   .add(DevicesApi)
   .add(CliLoginApi)
   .add(SyncApi)
+  .add(ShareLinksApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

@@ -57,7 +57,7 @@ export class SendFilesApi extends HttpApiGroup.make("send")
       .annotate(
         OpenApi.Description,
         "multipart/form-data with one file. On a machine it lands in the device's folder; of the Inbox nothing is " +
-          "synchronised; in a directory it is an upload as any other. A file of the same name gets a new version."
+          "synchronised; in a directory it is an ordinary upload. A file of the same name gets a new version."
       )
   )
   .middleware(Authorization)

@@ -52,7 +52,10 @@ export const NewShareLink = Schema.Struct({
 export type NewShareLink = typeof NewShareLink.Type
 
 const linkFields = {
-  token: Schema.String.annotate({ description: "22 letters and digits; who has it has the link" }),
+  token: Schema.String.annotate({
+    description: "22 letters and digits; who has it has the link",
+    examples: ["4fJ2mQ0sXb7RkT1zYw8aLc"]
+  }),
   url: Schema.String.annotate({
     description: "The address to hand on",
     examples: ["https://files.example.com/direct/4fJ2mQ0sXb7RkT1zYw8aLc"]
@@ -63,15 +66,15 @@ const linkFields = {
   fileId: Schema.NullOr(VersionId).annotate({
     description: "The version that it leads to now; null: a directory, or nothing any more"
   }),
-  versionGroupId: Schema.NullOr(Schema.String),
+  versionGroupId: Schema.NullOr(Schema.String.annotate({ examples: ["fg_2sJH7aQmXy4TzWcVbN8kLp"] })),
   directoryId: Schema.NullOr(DirectoryId),
-  name: Schema.NullOr(Schema.String).annotate({
+  name: Schema.NullOr(Schema.String.annotate({ examples: ["report.pdf"] })).annotate({
     description: "Of what it leads to; null: that is gone, and the link is 404"
   }),
   maxRequests: Schema.NullOr(Schema.Int),
   uses: Schema.Int.annotate({ description: "Downloads so far" }),
   pinned: Schema.Boolean,
-  label: Schema.NullOr(Schema.String),
+  label: Schema.NullOr(Schema.String.annotate({ examples: ["For Ada"] })),
   createdAt: Timestamp
 } as const
 
@@ -84,8 +87,11 @@ const Download = Schema.Struct({
   startedAt: Timestamp,
   bytes: Schema.Int.annotate({ description: "Sent so far, over all of its requests" }),
   complete: Schema.Boolean.annotate({ description: "The last byte was sent" }),
-  address: Schema.String.annotate({ description: "The client's" }),
-  agent: Schema.String.annotate({ description: "Its User-Agent, 256 characters at most" })
+  address: Schema.String.annotate({ description: "The client's", examples: ["203.0.113.7"] }),
+  agent: Schema.String.annotate({
+    description: "Its User-Agent, 256 characters at most",
+    examples: ["curl/8.14.1"]
+  })
 }).annotate({ identifier: "Download" })
 
 const SharedLink = Schema.Struct({
@@ -133,7 +139,9 @@ export class ShareLinksApi extends HttpApiGroup.make("shareLinks")
       },
       success: Schema.Struct({
         links: Schema.Array(ShareLink),
-        cursor: Schema.NullOr(Schema.String).annotate({ description: "Of the next page; null: the last" })
+        cursor: Schema.NullOr(
+          Schema.String.annotate({ examples: ["1795439400000-9f86d081884c7d659a2feaa0c55ad015"] })
+        ).annotate({ description: "Of the next page; null: the last" })
       }),
       error: NotFound.plain
     }).annotate(OpenApi.Summary, "List one's links, the newest first"),

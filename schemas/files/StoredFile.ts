@@ -162,5 +162,5 @@ export class StoredFilesApi extends HttpApiGroup.make("storedFiles")
   .middleware(DeviceHeader)
   .middleware(Authorization)
   .middleware(ErrorBoundary)
-  .annotateMerge(OpenApi.annotations({ title: "Files", description: "Files and their versions." }))
+  .annotateMerge(OpenApi.annotations({ title: "Shared files", description: "Files and their versions." }))
   .prefix("/api") {}

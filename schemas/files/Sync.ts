@@ -10,7 +10,7 @@ import { Timestamp } from "../core/Timestamp.ts"
 import { DeviceHeader } from "./DeviceHeader.ts"
 import { fullAccess, readAccess } from "./FilesAccess.ts"
 
-/** What is synchronised, and with which devices. Source: contract/files#synchronisation. */
+/** Flags of synchronisation, and manifests. Source: contract/files#synchronisation. */
 
 const ResourceType = Schema.Literals(["file", "directory"])
 

@@ -69,7 +69,7 @@ export class TransfersApi extends HttpApiGroup.make("transfers")
         "multipart/form-data. Each file becomes the next version of the file of its name in the bucket `dir`. Each item has " +
           "a link that works for an hour."
       ),
-    HttpApiEndpoint.post("upload", "/upload", {
+    HttpApiEndpoint.post("uploadFiles", "/upload", {
       payload: Schema.Struct({ files: Multipart.FilesSchema, ...place, ...fields }).pipe(
         HttpApiSchema.asMultipartStream()
       ),

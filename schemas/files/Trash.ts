@@ -43,7 +43,7 @@ export class TrashApi extends HttpApiGroup.make("trash")
     })
       .annotateMerge(readAccess)
       .annotate(OpenApi.Summary, "List the trash"),
-    HttpApiEndpoint.get("readUsage", "/storage", { success: StorageUsage })
+    HttpApiEndpoint.get("readStorage", "/storage", { success: StorageUsage })
       .annotateMerge(readAccess)
       .annotate(OpenApi.Summary, "Read how much room one's files take"),
     HttpApiEndpoint.delete("emptyTrash", "/trash", { success: Purged }).annotate(

@@ -5,7 +5,14 @@ import { storeAway } from "#src/http/StoreAway.ts"
 import { serverUrlFor } from "#src/ServerUrl.ts"
 import { FirstBoot } from "./FirstBoot.ts"
 import { Sessions } from "./sessions/Sessions.ts"
+import type { UserRow } from "#schemas/accounts/User.ts"
 import { Users } from "./Users.ts"
+
+/** A user as administrators see them. */
+const managed = ({ storage_quota_bytes, ...user }: UserRow) => ({
+  ...user,
+  ...(storage_quota_bytes !== null && { storage_quota_bytes })
+})
 
 export const layer = HttpApiBuilder.group(
   AccountsRoomApi,
@@ -17,9 +24,9 @@ export const layer = HttpApiBuilder.group(
     const { forgetDeadKey } = yield* FirstBoot
     return handlers.handleAll({
       createUser: ({ payload }) => storeAway(users.create(payload)),
-      getUser: ({ params }) => users.find(params.id),
+      getUser: ({ params }) => Effect.map(users.find(params.id), managed),
       updateUser: ({ params, payload }) =>
-        users.update(params.id, payload).pipe(storeAway, Effect.tap(forgetDeadKey)),
+        users.update(params.id, payload).pipe(storeAway, Effect.tap(forgetDeadKey), Effect.map(managed)),
       deleteUser: ({ params }) =>
         users
           .remove(params.id)

@@ -2,7 +2,7 @@ import { hash } from "node:crypto"
 import { Cause, Clock, Context, Effect, Exit, Layer, Option, Predicate, type Types } from "effect"
 import { HttpEffect, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
-import type { RateDecision } from "#actors/accounts/RateWindow.ts"
+import type { RateDecision, WindowAsk } from "#actors/accounts/RateWindow.ts"
 import {
   AdministratorsOnly,
   Authorization,
@@ -28,6 +28,8 @@ import { Credentials } from "./Credentials.ts"
 import { endingWithKey, KeyWatch } from "./KeyWatch.ts"
 import { RequestCounts } from "./RequestCounts.ts"
 import { type BrowserRequest, makeBrowserRequest, makeSessionCookie } from "./sessions/SessionCookie.ts"
+
+export type { WindowAsk }
 
 /** Keys that an endpoint lets in, and the meter that counts them. */
 export interface Access {
@@ -92,6 +94,8 @@ export class Admission extends Context.Service<
      * store may see, is a hash: no address is kept. The refusal is 429 in any mode.
      */
     readonly enterWithoutKey: (caller: Caller, metering: Metering) => Effect.Effect<void, RateLimited>
+    /** Takes from a window of a room's own subjects; at a cost of 0 it only tells. The names of subjects are not secret. */
+    readonly takeWindow: (window: WindowAsk) => Effect.Effect<RateDecision>
     /** The principal of a key, as far as memory knows, before a request's body is read; undefined: no key that could be good */
     readonly recall: (authorization: string) => Principal | "unknown" | undefined
     /**
@@ -119,23 +123,7 @@ export class Admission extends Context.Service<
       const { limits, rateLimitMode } = yield* AppConfig
       const refuse = rateLimitMode === "block" ? Forbidden : RateLimited
       const { take, takeAtHand } = taking(buckets, limits)
-      const metered = (metering: Metering, key: Principal, rate: RateDecision): Taken => ({
-        headers: rateHeaders(rate),
-        refusal: rate.allowed
-          ? undefined
-          : refuse.of(refusalText(metering, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
-      })
-      const takeFrom = (named: Metering, key: Principal, caller: Caller): Effect.Effect<Taken> => {
-        if (named.cost === 0) return Effect.succeed(uncounted)
-        const metering = inForce(named, key)
-        return Effect.map(take(metering, key, caller), (rate) => metered(metering, key, rate))
-      }
-      const takeFromAtHand = (named: Metering, key: Principal, caller: Caller): Taken | undefined => {
-        if (named.cost === 0) return uncounted
-        const metering = inForce(named, key)
-        const rate = takeAtHand(metering, key, caller)
-        return rate && metered(metering, key, rate)
-      }
+      const { takeFrom, takeFromAtHand } = metering(take, takeAtHand, refuse)
       return Admission.of({
         enter: Effect.fnUntraced(function* (authorization, access, caller) {
           const { browser } = caller
@@ -165,6 +153,7 @@ export class Admission extends Context.Service<
             retryAfterSeconds: rate.retryAfterSeconds
           })
         }),
+        takeWindow: (window) => Effect.orDie(buckets.takeWindow(window)),
         recall: (authorization) => credentials.recall(secretIn(authorization)),
         enterAtHand: (authorization, access, caller, isAtHand) => {
           const key = credentials.recall(secretIn(authorization))
@@ -184,6 +173,35 @@ export class Admission extends Context.Service<
 type Taken = Pick<Entry, "headers" | "refusal">
 
 const uncounted: Taken = { headers: {}, refusal: undefined }
+
+/** The ways to take for a request whose key is known, with the headers that tell its rate and the refusal. */
+const metering = (
+  take: Taking["take"],
+  takeAtHand: Taking["takeAtHand"],
+  refuse: typeof Forbidden | typeof RateLimited
+) => {
+  const metered = (counted: Metering, key: Principal, rate: RateDecision): Taken => ({
+    headers: rateHeaders(rate),
+    refusal: rate.allowed
+      ? undefined
+      : refuse.of(refusalText(counted, key, rate), { retryAfterSeconds: rate.retryAfterSeconds })
+  })
+  return {
+    takeFrom: (named: Metering, key: Principal, caller: Caller): Effect.Effect<Taken> => {
+      if (named.cost === 0) return Effect.succeed(uncounted)
+      const counted = inForce(named, key)
+      return Effect.map(take(counted, key, caller), (rate) => metered(counted, key, rate))
+    },
+    takeFromAtHand: (named: Metering, key: Principal, caller: Caller): Taken | undefined => {
+      if (named.cost === 0) return uncounted
+      const counted = inForce(named, key)
+      const rate = takeAtHand(counted, key, caller)
+      return rate && metered(counted, key, rate)
+    }
+  }
+}
+
+type Taking = ReturnType<typeof taking>
 
 /** A key's own rate, and the common one of sessions, take the place of a meter that yields to them. */
 const inForce = (metering: Metering, key: Principal): Metering =>

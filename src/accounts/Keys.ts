@@ -31,6 +31,8 @@ export class KeyDirectory extends Context.Service<
   )
 }
 
+type RoleOf = Pick<Principal, "role">
+
 /** Creates, changes and revokes keys. */
 export class Keys extends Context.Service<
   Keys,
@@ -42,7 +44,7 @@ export class Keys extends Context.Service<
     readonly create: (
       userId: string,
       key: NewApiKey,
-      by: Pick<Principal, "role">
+      by: RoleOf
     ) => Effect.Effect<{ readonly row: KeyRow; readonly secret: string }, BadRequest | Conflict | SqlError>
     /** `by` an administrator, who may change any key, or its owner */
     readonly update: (
@@ -94,7 +96,7 @@ const fitsKind = (kind: KeyRow["kind"], fields: ApiKeyChange): Effect.Effect<voi
 /** A user may not give their own keys a rate that would fill the server. */
 const rateFits = (
   { rate_limit_per_minute: rate }: ApiKeyChange,
-  { role }: Pick<Principal, "role">,
+  { role }: RoleOf,
   rateMax: number
 ): Effect.Effect<void, BadRequest> =>
   role === "admin" || typeof rate !== "number" || rate <= rateMax
@@ -133,11 +135,7 @@ const management = (
     return yield* invalidField(`collections[${index}]`, problem)
   })
 
-  const create = Effect.fn("Keys.create")(function* (
-    userId: string,
-    key: NewApiKey,
-    by: Pick<Principal, "role">
-  ) {
+  const create = Effect.fn("Keys.create")(function* (userId: string, key: NewApiKey, by: RoleOf) {
     yield* fitsKind(key.kind, key)
     yield* rateFits(key, by, ratePerMinuteMax)
     yield* known(userId, key.collections)

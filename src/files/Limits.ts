@@ -1,5 +1,3 @@
-import { linkLimits } from "./links/LinkLimits.ts"
-
 /** Numbers of shared files. Part of `limits` (src/Limits.ts). */
 export const filesLimits = {
   /** directories below each other, the bucket included */
@@ -58,6 +56,35 @@ export const filesLimits = {
   uploadFieldBytes: 8 * 1024,
   /** … and of all of them, boundaries and heads of parts aside; above it 413 */
   uploadFieldsBytes: 4 * 1024 * 1024,
+  /** the links that uploads have of their own work for so long */
+  uploadLinkMillis: 3_600_000,
+  /** links of one user that have not expired, uploads' own aside; above it 409 */
+  linksPerUser: 10_000,
+  /** downloads of a link that its owner is shown … */
+  usesPerLink: 100,
+  /** … for so long */
+  linkUseKeptMillis: 90 * 86_400_000,
+  /** a download goes on, in as many requests as it takes, for so long … */
+  linkUseMillis: 3_600_000,
+  /** … and counts no bytes that were in flight when a connection was cut, so many each time … */
+  linkBytesInFlight: 16 * 1024 ** 2,
+  /** … and so many in all */
+  linkBytesLost: 1024 ** 3,
+  /** expired links are said to be so for so long, uploads' own for a day; then they are unknown */
+  expiredLinkMillis: 90 * 86_400_000,
+  expiredUploadLinkMillis: 86_400_000,
+  /** which of them are over is looked for this often */
+  linkSweepEveryMillis: 10 * 60_000,
+  /** revoked links that are being downloaded are looked for this often, where no notice came */
+  linkWatchMillis: 400,
+  /** passwords of links that are hashed at once, 32 MiB and some 80 ms of a core each … */
+  passwordsAtOnce: 2,
+  /** … and those that wait for it; above it 503 */
+  passwordsWaiting: 100,
+  /** wrong passwords for a link from one address (of IPv6, its /64) in a fixed minute; above it 429 */
+  wrongPasswordsPerMinute: 10,
+  /** and in a fixed hour from all of them */
+  wrongPasswordsPerHour: 100,
   /** days for which the trash keeps what is in it, unless `TRASH_DAYS` says otherwise */
   trashDays: 30,
   /** the trash and old versions are swept this often */
@@ -69,6 +96,5 @@ export const filesLimits = {
   /** versions of a file that stay however old they are … */
   versionsKept: 10,
   /** … and the most of one file; beyond it the oldest are deleted */
-  versionsPerFile: 10_000,
-  ...linkLimits
+  versionsPerFile: 10_000
 } as const

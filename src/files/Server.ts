@@ -5,12 +5,16 @@ import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { RawServerUrl } from "#src/ServerUrl.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { roomDocumentPath, roomDocumentRoute } from "./access/RoomDocument.ts"
 import { Archives } from "./archive/Archives.ts"
 import { archiveRoutes } from "./archive/ArchivesRoutes.ts"
 import { DeviceDirectories } from "./devices/DeviceDirectories.ts"
 import { Devices } from "./devices/Devices.ts"
 import * as DevicesRoutes from "./devices/DevicesRoutes.ts"
 import { sendRoutes } from "./devices/SendRoutes.ts"
+import { directRoutes } from "./links/DirectRoutes.ts"
+import { linkServices, linkSweep } from "./links/LinkServices.ts"
+import * as ShareLinksRoutes from "./links/ShareLinksRoutes.ts"
 import { UploadLinks } from "./links/UploadLinks.ts"
 import * as CliLoginRoutes from "./login/CliLoginRoutes.ts"
 import { CliLogins } from "./login/CliLogins.ts"
@@ -21,18 +25,21 @@ import * as SyncRoutes from "./sync/SyncRoutes.ts"
 import { FileReads } from "./transfers/FileReads.ts"
 import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
+import { JoinedUploads } from "./transfers/JoinedUploads.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
+import { counted } from "./TrafficMetrics.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 import { uploadSweep } from "./uploads/FinishedUploads.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
 import { Uploads } from "./uploads/Uploads.ts"
 
 /** Bytes, up and down. */
-const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, UploadedFiles.layer).pipe(
+const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, JoinedUploads.layer).pipe(
+  Layer.provideMerge(UploadedFiles.layer),
   Layer.provideMerge(Layer.mergeAll(RawServerUrl.layer, UploadLinks.layer, Uploads.layer))
 )
 
-const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer).pipe(
+const services = Layer.mergeAll(Archives.layer, CliLogins.layer, linkServices, Manifests.layer).pipe(
   Layer.provideMerge(transfers),
   Layer.provideMerge(Layer.mergeAll(SyncFlags.SyncFlags.layer)),
   Layer.provideMerge(Layer.mergeAll(Devices.layer)),
@@ -41,7 +48,13 @@ const services = Layer.mergeAll(Archives.layer, CliLogins.layer, Manifests.layer
 )
 
 const endpoints = HttpApiBuilder.layer(FilesRoomApi).pipe(
-  Layer.provide([treeEndpoints, DevicesRoutes.layer, CliLoginRoutes.layer, SyncRoutes.layer]),
+  Layer.provide([
+    treeEndpoints,
+    DevicesRoutes.layer,
+    CliLoginRoutes.layer,
+    SyncRoutes.layer,
+    ShareLinksRoutes.layer
+  ]),
   Layer.provide([DevicesRoutes.header, CliLoginRoutes.begins, CliLoginRoutes.sessionsOnly])
 )
 
@@ -52,14 +65,20 @@ export const server: RoomServer = {
     RawServerUrl.listening,
     SyncFlags.sweeping,
     Sweep.layer("devices", "revoked_at"),
+    roomDocumentRoute,
     treeSweep,
+    linkSweep,
     uploadSweep
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(
-    RawRoutes.addRaw(archiveRoutes),
-    RawRoutes.addRaw(transferRoutes),
-    RawRoutes.addRaw(tusRoutes),
-    RawRoutes.addRaw(sendRoutes)
+    RawRoutes.addRaw(counted(archiveRoutes)),
+    RawRoutes.addRaw(counted(directRoutes)),
+    RawRoutes.addRaw(counted(transferRoutes)),
+    RawRoutes.addRaw(counted(tusRoutes)),
+    RawRoutes.addRaw(counted(sendRoutes))
   ).pipe(Layer.provide(services)),
-  paths: [["GET", loginPath]]
+  paths: [
+    ["GET", loginPath],
+    ["GET", roomDocumentPath]
+  ]
 }

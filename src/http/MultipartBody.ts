@@ -38,10 +38,6 @@ const end: FormEvent = { _tag: "End" }
 const faultOf = (error: MultipartParser.MultipartError): FormFault =>
   error._tag === "ReachedLimit" ? "tooManyParts" : "malformed"
 
-/** Whether a part says once that it is one of a form. */
-const isFormData = (disposition: string | ReadonlyArray<string> | undefined): boolean =>
-  typeof disposition === "string" && /^form-data\s*(?:;|$)/i.test(disposition)
-
 /** Whether a Content-Type is that of a form with files. */
 export const isMultipart = (contentType: string): boolean =>
   /^multipart\/form-data\s*(?:;|$)/i.test(contentType)
@@ -115,9 +111,9 @@ export class MultipartBody {
   }
 
   private begin(info: MultipartParser.PartInfo): (bytes: Uint8Array | null) => void {
-    const { contentType, filename, headers, name } = info
-    // The parser looks at its parameters alone, and takes a part without it for one without a name (RFC 7578, 4.2).
-    if (!isFormData(headers["content-disposition"])) this.close({ _tag: "Fault", fault: "malformed" })
+    const { contentDisposition, contentType, filename, headers, name } = info
+    // The parser takes any, and a part without one for one without a name (RFC 7578, 4.2).
+    if (contentDisposition !== "form-data") this.close({ _tag: "Fault", fault: "malformed" })
     if (this.last === undefined)
       this.events.push({ _tag: "Part", part: { contentType, filename, headers, name } })
     return (bytes) => {

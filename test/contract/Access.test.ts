@@ -120,6 +120,10 @@ const access = {
     "DELETE /api/devices/{id}",
     "GET /api/sync/subscriptions",
     "POST /api/sync/subscriptions",
+    "GET /api/share-links",
+    "POST /api/share-links",
+    "GET /api/share-links/{token}",
+    "DELETE /api/share-links/{token}",
     "DELETE /api/files/{id}/versions/{versionId}",
     "DELETE /api/trash",
     "DELETE /api/trash/{id}"

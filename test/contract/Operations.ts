@@ -95,6 +95,7 @@ export const makeAsker = async <Server extends Reachable>(server: Server): Promi
 let collections = 0
 let collection: Promise<string> | undefined
 let projectKey: Promise<string> | undefined
+let device: Promise<string> | undefined
 let session: Promise<AgentSocket> | undefined
 
 export const form = (bytes: Uint8Array<ArrayBuffer>, filename: string): FormData => {
@@ -158,6 +159,45 @@ const notifyResources: ReadonlyArray<
   ]
 ]
 
+/** Makes what shared files have, by the beginning of its paths. */
+const filesResources: typeof notifyResources = [
+  [
+    "/api/devices/",
+    async ({ key, server }, method) => {
+      // A user has a limited number of them.
+      const json = { name: "generated", platform: "web" }
+      const made = () =>
+        ask(server, "POST", "/api/devices", { key, json }).then((answer) => textAt(answer, "id"))
+      if (method === "DELETE") return made()
+      device ??= made()
+      return device
+    }
+  ],
+  [
+    "/api/directories/",
+    async ({ key, server }) => {
+      const json = { name: `generated-${++collections}` }
+      return textAt(await ask(server, "POST", "/api/directories", { key, json }), "id")
+    }
+  ],
+  ["/api/files/", async (asker) => (await uploadOne(asker)).fileId],
+  [
+    "/api/trash/",
+    async (asker) => {
+      const { fileId } = await uploadOne(asker)
+      return textAt(await ask(asker.server, "DELETE", `/api/files/${fileId}`, { key: asker.key }), "trashId")
+    }
+  ],
+  ["/api/uploads/", async () => `upl_${"0".repeat(22)}`]
+]
+
+const uploadOne = async ({ key, server }: Asker): Promise<{ readonly fileId: string }> => {
+  const data = form(new Uint8Array([1]), `${++collections}.txt`)
+  const { body } = await ask(server, "POST", "/api/upload", { key, form: data })
+  const { files } = body as { readonly files: ReadonlyArray<{ readonly fileId: string }> }
+  return files[0] ?? assert.fail("nothing was uploaded")
+}
+
 /** Makes a resource for a path with `{id}`, so that changing and deleting find something to work on. */
 export const makeResource = async (asker: Asker, { method, path }: Operation): Promise<string> => {
   const { key, server, site } = asker
@@ -189,8 +229,8 @@ export const makeResource = async (asker: Asker, { method, path }: Operation): P
     }
     return textAt(await make("/api/v1/subscriptions", { json }), "id")
   }
-  const ofNotify = notifyResources.find(([prefix]) => path.startsWith(prefix))
-  if (ofNotify !== undefined) return ofNotify[1](asker, method)
+  const ofRoom = [...notifyResources, ...filesResources].find(([prefix]) => path.startsWith(prefix))
+  if (ofRoom !== undefined) return ofRoom[1](asker, method)
   if (path.startsWith("/api/v1/agent/sessions/")) {
     // One that has ended is read, and ended, as well.
     session ??= AgentSocket.open(server.url, key)

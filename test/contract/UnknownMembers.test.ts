@@ -2,6 +2,7 @@ import fc from "fast-check"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { jsonFaultOf } from "#schemas/core/JsonFitness.ts"
+import { signIn, tokenOf } from "#test/accounts/sessions/SignedIn.ts"
 import { makeStage } from "#test/notify/Stage.ts"
 import { joined, openProject, subscription } from "#test/notify/subscribers/SubscriberStage.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
@@ -59,12 +60,15 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a body
       assert.isAbove(json.length, 12)
       const { link } = yield* openProject(yield* makeStage)
       const { token } = yield* joined(link, { push: subscription() })
+      const { adminKey } = yield* TestServer
+      const person = yield* Effect.flatMap(signIn(adminKey), tokenOf)
       for (const { closed, method, path, schema } of json) {
         const [body] = fc.sample(valuesOf(schema, definitions).filter(isStorable), { seed, numRuns: 1 })
         for (const name of ["expires", "model", "__proto__", "€ a", "n".repeat(300)]) {
           const given = JSON.stringify(withMember(body, closed, "a member")).replace("a member", name)
           const answer = yield* ask(method, pathWith(path), {
             ...(path.startsWith("/api/v1/subscriber") && { key: token }),
+            ...(path.startsWith("/api/cli/auth/") && { key: person }),
             headers: { "content-type": "application/json" },
             body: given
           })

@@ -170,6 +170,7 @@ describe("a form that is read as it comes", () => {
       ["no boundary", form, "multipart/form-data"],
       ["no name", `--${boundary}\r\nContent-Disposition: form-data\r\n\r\nx\r\n${close}`],
       ["no disposition", `--${boundary}\r\nContent-Type: text/plain\r\n\r\nx\r\n${close}`],
+      ["another disposition", `--${boundary}\r\nContent-Disposition: other; name="x"\r\n\r\nx\r\n${close}`],
       ["a head that is none", `--${boundary}\r\nno head\r\n\r\nx\r\n${close}`],
       ["a long head", part("a", "x", `\r\nX-Long: ${"y".repeat(20_000)}`) + close],
       ["many lines", part("a", "x", "\r\nX-A: 1".repeat(200)) + close]

@@ -5,7 +5,7 @@ const state = form?.querySelector(".state")
 
 form?.addEventListener("submit", () => {
   const button = form.querySelector("button")
-  // The browser sends the form first; a download leaves the page as it is.
+  // The browser sends the form first. A download leaves the page as it is.
   setTimeout(() => {
     if (button !== null) button.disabled = true
     if (state) state.textContent = "The download begins. If it does not, load this page again."

@@ -26,6 +26,17 @@ const model = {
   top_provider: { context_length: 400_000, max_completion_tokens: 128_000 }
 }
 
+const device = {
+  id: "dev_2sJH7aQmXy4TzWcVbN8kLp",
+  name: "Laptop",
+  platform: "desktop",
+  syncRoot: "~/sharefiles",
+  lastSeenAt: "2026-11-21T08:30:00.000Z",
+  createdAt: "2026-11-20T17:05:12.411Z"
+}
+
+const synced = { ownerId: "usr_2sJH7aQmXy4TzWcVbN8kLp", permission: "owner" }
+
 const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
 
 /**
@@ -33,6 +44,75 @@ const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
  * sense. A test sees that the schemas take them.
  */
 export const answerExamples: Readonly<Record<string, unknown>> = {
+  UploadedFile: {
+    name: "may.pdf",
+    size: 48_211,
+    directUrl: "https://files.example.com/direct/7Yk2sJH7aQmXy4TzWcVbN8",
+    fileId: "fv_2sJH7aQmXy4TzWcVbN8kLp",
+    versionGroupId: "fg_2sJH7aQmXy4TzWcVbN8kLp",
+    version: 3,
+    fileHash: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    mimeType: "application/pdf",
+    directoryId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+    isEncrypted: false
+  },
+  Device: device,
+  DeviceList: { devices: [device] },
+  SyncSubscriptions: {
+    subscriptions: [
+      {
+        resourceType: "directory",
+        resourceId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+        enabled: true,
+        scope: "selected",
+        deviceIds: [device.id]
+      }
+    ],
+    excluded: [{ resourceType: "file", resourceId: "fg_2sJH7aQmXy4TzWcVbN8kLp" }]
+  },
+  SyncManifest: {
+    directories: [
+      {
+        id: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+        name: "reports",
+        parentId: "dir_7Yk2sJH7aQmXy4TzWcVbN8",
+        ...synced,
+        encryptionEnabled: false
+      }
+    ],
+    files: [
+      {
+        versionGroupId: "fg_2sJH7aQmXy4TzWcVbN8kLp",
+        currentFileId: "fv_2sJH7aQmXy4TzWcVbN8kLp",
+        version: 3,
+        fileHash: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+        fileSize: 5,
+        mimeType: "application/pdf",
+        originalName: "may.pdf",
+        directoryId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+        isEncrypted: false,
+        encryptionKeyId: null,
+        ...synced,
+        modifiedAt: "2026-11-20T17:05:12.411Z"
+      }
+    ],
+    generatedAt: "2026-11-21T08:30:00.000Z",
+    cursor: "MS43NDIxMS4xNzk1MjQ2MjAw"
+  },
+  BegunCliLogin: {
+    token: "2sJH7aQmXy4TzWcVbN8kLp",
+    url: "https://signalbox.example.net/cli#2sJH7aQmXy4TzWcVbN8kLp",
+    expiresIn: 600,
+    digits: "0417"
+  },
+  PolledCliLogin: { status: "complete", apiKey: "sk_7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2" },
+  CliLogin: {
+    name: "build.example.net",
+    platform: "cli",
+    digits: "0417",
+    scopes: ["full"],
+    expiresAt: "2026-11-21T08:40:00.000Z"
+  },
   TokenUsage: usage,
   RouterBlock: router,
   Model: model,

@@ -22,6 +22,21 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     expires_at: "2027-01-01T00:00:00Z"
   },
   "keys.updateKey": { spend_limit_usd: 10 },
+  "directories.createDirectory": { name: "reports", parentId: "dir_2sJH7aQmXy4TzWcVbN8kLp" },
+  "directories.updateDirectory": { name: "reports of 2026" },
+  "storedFiles.updateFile": { name: "june.pdf", onConflict: "rename" },
+  "storedFiles.copyFile": { directoryId: "dir_2sJH7aQmXy4TzWcVbN8kLp" },
+  "devices.createDevice": { name: "Laptop", platform: "desktop", syncRoot: "~/sharefiles" },
+  "devices.updateDevice": { name: "Laptop of Ada" },
+  "cliLogin.beginCliLogin": { name: "build.example.net", platform: "cli" },
+  "cliLogin.readCliLogin": { token: "2sJH7aQmXy4TzWcVbN8kLp" },
+  "cliLogin.completeCliLogin": { token: "2sJH7aQmXy4TzWcVbN8kLp", scopes: ["read", "write"] },
+  "sync.setSyncFlag": {
+    resourceType: "directory",
+    resourceId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
+    scope: "selected",
+    deviceIds: ["dev_2sJH7aQmXy4TzWcVbN8kLp"]
+  },
   "sites.createSite": { name: "Example", domain: "example.com", timezone: "Europe/Berlin" },
   "sites.updateSite": { public: true },
   "rebuild.rebuildVisits": { from: "2026-11-01", to: "2026-11-30", check: true },
@@ -81,6 +96,11 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     project: "backups",
     body: "# 42 files\n\nNone failed."
   },
+  "shareLinks.createShareLink": {
+    fileId: "fv_2sJH7aQmXy4TzWcVbN8kLp",
+    singleUse: true,
+    expiresInMinutes: 1440
+  },
   "deliveries.redriveDeliveries": { project: "backups" },
   "mcp.call": mcpCall,
   "mcp.callUnversioned": mcpCall,
@@ -95,15 +115,24 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
 /** Bodies that are no JSON, as `curl` sends them. */
 export const otherBodies: Readonly<Record<string, string>> = {
   "account.uploadFile": "-F file=@report.pdf",
+  "direct.takeLink": "-d password=secret",
   "attachments.uploadAttachment": "-T report.pdf -X POST",
+  "transfers.cliUpload": "-F files=@report.pdf",
+  "transfers.uploadFiles": "-F files=@report.pdf -F path=reports/may.pdf",
+  "transfers.uploadRaw": "-T report.pdf",
+  "send.sendFile": "-F file=@report.pdf -F target=inbox",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
 }
 
 const id = "2sJH7aQmXy4TzWcVbN8kLp"
 
-/** Example values of path parameters, by the segment in front of each. */
+/** Example values of path parameters, by the segment in front of each, or by two of them. */
 const pathValues: Readonly<Record<string, string>> = {
   files: `fil_${id}`,
+  "api/files": `fv_${id}`,
+  versions: `fv_${id}`,
+  directories: `dir_${id}`,
+  trash: `tsh_${id}`,
   users: `usr_${id}`,
   keys: `key_${id}`,
   sites: `st_${id}`,
@@ -111,13 +140,17 @@ const pathValues: Readonly<Record<string, string>> = {
   plans: `pln_${id}`,
   subscriptions: `sub_${id}`,
   sessions: `ses_${id}`,
+  devices: `dev_${id}`,
   projects: "backups",
   "project-keys": `pky_${id}`,
   messages: `msg_${id}`,
   subscribers: `sbr_${id}`,
   channels: `chn_${id}`,
+  "share-links": "4fJ2mQ0sXb7RkT1zYw8aLc",
+  direct: "4fJ2mQ0sXb7RkT1zYw8aLc",
   join: "7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",
   models: "sandbox%2Fecho",
+  upload: "docs",
   markups: "openai",
   quarantine: "calls",
   jobs: "sweep-files"
@@ -132,7 +165,11 @@ export const examplePath = (path: string): string => {
   return segments
     .map((segment, index) => {
       const [, name] = /^\{(\w+)\}$/.exec(segment) ?? []
-      return name === undefined ? segment : (pathValues[segments[index - 1] ?? ""] ?? byName[name] ?? segment)
+      if (segment === "*") return "reports/may.pdf"
+      if (name === undefined) return segment
+      const before = segments[index - 1] ?? ""
+      const value = pathValues[`${segments[index - 2] ?? ""}/${before}`] ?? pathValues[before]
+      return value ?? byName[name] ?? segment
     })
     .join("/")
 }

@@ -79,11 +79,27 @@ const makeNoting = Effect.fnUntraced(function* (directory: DeviceTable) {
   })
 })
 
-const make = Effect.gen(function* () {
-  const { limits } = yield* AppConfig
+/** The key of a device ends, flags do not name it any more, and what was sent to it goes to the trash. */
+const makeLettingGo = Effect.gen(function* () {
   const sql = yield* SqlClient
   const keys = yield* Keys
   const directories = yield* DeviceDirectories
+  return Effect.fnUntraced(function* (device: DeviceRow) {
+    const { id, key_id: keyId, user_id: userId } = device
+    yield* directories.letGo(device)
+    yield* sql`UPDATE sync_flags SET device_ids = array_remove(device_ids, ${id})
+      WHERE user_id = ${userId} AND ${id} = ANY (device_ids)`
+    if (keyId === null) return
+    // Its owner may have revoked it before.
+    yield* Effect.catchTag(keys.revoke(keyId, userId), "NotFound", () => Effect.void)
+  })
+})
+
+const make = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const sql = yield* SqlClient
+  const directories = yield* DeviceDirectories
+  const letGo = yield* makeLettingGo
   const directory = yield* CachedTable.make({
     name: "devices",
     title: "Device",
@@ -113,18 +129,6 @@ const make = Effect.gen(function* () {
     return yield* directory.read(id, userId)
   })
 
-  /** Its key ends, flags do not name it any more, and what was sent to it goes to the trash. */
-  const letGo = Effect.fnUntraced(function* (userId: string, id: string) {
-    const device = yield* hold(userId, id)
-    yield* directories.letGo(device)
-    const { key_id: keyId } = device
-    yield* sql`UPDATE sync_flags SET device_ids = array_remove(device_ids, ${id})
-      WHERE user_id = ${userId} AND ${id} = ANY (device_ids)`
-    if (keyId === null) return
-    // Its owner may have revoked it before.
-    yield* Effect.catchTag(keys.revoke(keyId, userId), "NotFound", () => Effect.void)
-  })
-
   return Devices.of({
     list: (userId) =>
       rows(sql`SELECT ${columns} FROM devices WHERE user_id = ${userId} AND ${live} ORDER BY created_at, id`),
@@ -135,7 +139,8 @@ const make = Effect.gen(function* () {
     }),
     find,
     update: (userId, id, change) => directory.update(id, userId, change),
-    remove: (userId, id) => Effect.asVoid(directory.remove(id, userId, letGo(userId, id))),
+    remove: (userId, id) =>
+      Effect.asVoid(directory.remove(id, userId, Effect.flatMap(hold(userId, id), letGo))),
     directoryOf: Effect.fnUntraced(function* (userId, id) {
       const device = yield* hold(userId, id)
       const place = yield* directories.of(userId, id)

@@ -57,7 +57,7 @@ const makePlaceOf = Effect.gen(function* () {
   })
 })
 
-/** What is said of the one file of a form. */
+/** The one file of a form, with its fields. */
 const sentIn = Effect.fnUntraced(function* (form: UploadForm) {
   const [file, ...others] = form.files
   if (file === undefined || others.length > 0) return yield* invalidField("file", "expected one file")

@@ -11,7 +11,7 @@ export interface LinkPage {
   readonly headers: ReadonlyArray<readonly [string, string]>
 }
 
-/** What a link leads to, as its page shows it. */
+/** The file or archive of a link, as its page shows it. */
 export interface ShownTarget {
   /** the name by which it is downloaded */
   readonly name: string

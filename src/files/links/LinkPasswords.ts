@@ -1,10 +1,11 @@
 import { hash as digest, randomBytes, scrypt, timingSafeEqual } from "node:crypto"
-import { Context, Effect, Layer, Semaphore } from "effect"
-import { RateBuckets } from "#actors/accounts/RateBuckets.ts"
-import type { WindowAsk } from "#actors/accounts/RateWindow.ts"
-import { RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
+import { Context, Effect, Layer, Predicate, Result, Semaphore } from "effect"
+import { BadRequest, RateLimited, ServiceUnavailable, Unauthorized } from "#schemas/core/Problem.ts"
+import { Admission, type WindowAsk } from "#src/accounts/Admission.ts"
+import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import { AppConfig } from "#src/Config.ts"
 import { addressBlock } from "#src/front/ClientAddress.ts"
+import { wholeBody } from "#src/http/WholeBody.ts"
 import type { Limits } from "#src/Limits.ts"
 
 const saltBytes = 16
@@ -48,7 +49,7 @@ export class LinkPasswords extends Context.Service<
     LinkPasswords,
     Effect.gen(function* () {
       const { limits } = yield* AppConfig
-      const buckets = yield* RateBuckets
+      const { takeWindow } = yield* Admission
       const turns = yield* Semaphore.make(limits.passwordsAtOnce)
       let waiting = 0
       const inTurn = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E | ServiceUnavailable> =>
@@ -69,7 +70,7 @@ export class LinkPasswords extends Context.Service<
               return Effect.map(derived(password, salt), (key) => Buffer.concat([salt, key]))
             })
           ),
-        check: (password) => inTurn(checking(buckets, limits, password))
+        check: (password) => inTurn(checking(takeWindow, limits, password))
       })
     })
   )
@@ -86,16 +87,15 @@ const windowsOf = (limits: Limits, { address, hash }: GivenPassword): ReadonlyAr
   ]
 }
 
-/** The limiter is given up only when the process is: that is the server's fault, not the caller's. */
 const checking = Effect.fnUntraced(function* (
-  buckets: RateBuckets["Service"],
+  takeWindow: Admission["Service"]["takeWindow"],
   limits: Limits,
   password: GivenPassword
 ) {
   const windows = windowsOf(limits, password)
   for (const window of windows) {
     // It takes nothing: right ones are not counted.
-    const { remaining, resetSeconds } = yield* Effect.orDie(buckets.takeWindow({ ...window, cost: 0 }))
+    const { remaining, resetSeconds } = yield* takeWindow({ ...window, cost: 0 })
     if (remaining < 1)
       return yield* RateLimited.of(`Too many wrong passwords; try again in ${resetSeconds} s`, {
         retryAfterSeconds: resetSeconds
@@ -104,6 +104,37 @@ const checking = Effect.fnUntraced(function* (
   const { given, stored } = password
   const key = yield* derived(given, stored.subarray(0, saltBytes))
   if (timingSafeEqual(key, stored.subarray(saltBytes))) return
-  for (const window of windows) yield* Effect.orDie(buckets.takeWindow(window))
+  for (const window of windows) yield* takeWindow(window)
   return yield* Unauthorized.of("Wrong password")
+})
+
+/** The body of a POST that downloads: a password, and no more. */
+export const formBytes = 16 * 1024
+
+const presence = (text: string | null | undefined): string | undefined =>
+  text === null || text === "" ? undefined : text
+
+/** The password in the header (ASCII alone comes through whole there) or the query of a request; undefined: none. */
+export const passwordIn = ({ request }: KeyedExchange, query: URLSearchParams): string | undefined =>
+  presence(request.header("x-share-password")) ?? presence(query.get("password"))
+
+/** The same of a POST, whose body goes first: a form, or JSON. Other bodies say nothing. */
+export const passwordSent = Effect.fnUntraced(function* (exchange: KeyedExchange, query: URLSearchParams) {
+  const bytes = yield* wholeBody(exchange.body, {
+    maxBodyBytes: formBytes,
+    reserve: () => true,
+    tooLarge: `The body may have at most ${formBytes} bytes`
+  })
+  const type = exchange.request.header("content-type").split(";", 1)[0]?.trim().toLowerCase()
+  const text = Buffer.from(bytes ?? []).toString("utf8")
+  if (type === "application/x-www-form-urlencoded")
+    return presence(new URLSearchParams(text).get("password")) ?? passwordIn(exchange, query)
+  if (type !== "application/json" || text === "") return passwordIn(exchange, query)
+  const body = Result.try((): unknown => JSON.parse(text))
+  if (Result.isFailure(body)) return yield* BadRequest.of("The body is not valid JSON")
+  const value = Predicate.hasProperty(body.success, "password") ? body.success.password : undefined
+  if (value === undefined || value === null) return passwordIn(exchange, query)
+  if (!Predicate.isString(value))
+    return yield* BadRequest.of("password: expected text", { param: "password" })
+  return presence(value)
 })

@@ -5,6 +5,7 @@ import type { Fragment } from "effect/sql/Statement"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { Limits } from "#src/Limits.ts"
+import { linkUsed } from "../TrafficMetrics.ts"
 import { newToken, tokenHash } from "./LinkTokens.ts"
 
 /** A link as those who have it meet it. */
@@ -16,7 +17,7 @@ export interface FoundLink {
   /** of a pinned one */
   readonly versionId: string | null
   readonly directoryId: string | null
-  /** downloads at most; null: any number */
+  /** downloads at most; null: without a limit */
   readonly cap: number | null
   readonly uses: number
   /** salt and hash; null: none is asked for */
@@ -149,7 +150,8 @@ const beginningOf = (sql: SqlClient, limits: Limits, now: () => Date) => {
         FROM counted)
       SELECT uses FROM counted`
     if (counted === undefined) return undefined
-    // What is not shown any more goes now and then, so that no link has more rows than twice as many.
+    yield* linkUsed
+    // Uses that are not shown any more go now and then, so that no link has more rows than twice as many.
     if (counted.uses % limits.usesPerLink === 0)
       yield* sql`DELETE FROM share_uses WHERE token_hash = ${hash} AND open_until < ${at} AND id NOT IN (
         SELECT id FROM share_uses WHERE token_hash = ${hash} ORDER BY started_at DESC LIMIT ${limits.usesPerLink})`

@@ -2,7 +2,13 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import { type BadRequest, Conflict, invalidField, NotFound, type Problem } from "#schemas/core/Problem.ts"
+import {
+  type BadRequest,
+  Conflict,
+  invalidField,
+  NotFound,
+  type ServiceUnavailable
+} from "#schemas/core/Problem.ts"
 import type { NewShareLink } from "#schemas/files/ShareLink.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
@@ -62,7 +68,10 @@ export const linkNotFound = NotFound.of("Link not found", { code: "link_not_foun
 export class ShareLinks extends Context.Service<
   ShareLinks,
   {
-    readonly make: (userId: string, asked: NewShareLink) => Effect.Effect<OwnLink, Problem | SqlError>
+    readonly make: (
+      userId: string,
+      asked: NewShareLink
+    ) => Effect.Effect<OwnLink, BadRequest | NotFound | Conflict | ServiceUnavailable | SqlError>
     readonly list: (
       userId: string,
       query: LinkQuery

@@ -93,13 +93,8 @@ const makeMinting = Effect.gen(function* () {
   })
 })
 
-const make = Effect.gen(function* () {
-  const { limits } = yield* AppConfig
-  const sql = yield* SqlClient
-  const keys = yield* Keys
-  const devices = yield* Devices
-  const mint = yield* makeMinting
-
+/** Finds logins that are not over. */
+const findingOf = (sql: SqlClient) => {
   const find = Effect.fnUntraced(function* (token: string) {
     const [row] = yield* sql<LoginRow>`SELECT name, platform, ends_at, user_id FROM cli_logins
       WHERE hash = ${hashOf(token)} AND ends_at > ${yield* nowDate}`
@@ -114,14 +109,28 @@ const make = Effect.gen(function* () {
     return row.user_id === null ? row : yield* completed()
   })
 
-  /** Told to the person, who can do something about it, and not to the terminal. */
-  const roomFor = Effect.fnUntraced(function* (userId: string) {
-    const { devicesPerUser, keysPerUser } = limits
+  return { peek, waiting }
+}
+
+/** Fails where a user has no room for another key and device: told to the person, who can do something about it. */
+const makeRoomFor = Effect.gen(function* () {
+  const { devicesPerUser, keysPerUser } = (yield* AppConfig).limits
+  const keys = yield* Keys
+  const devices = yield* Devices
+  return Effect.fnUntraced(function* (userId: string) {
     if ((yield* devices.list(userId)).length >= devicesPerUser)
       return yield* Conflict.of(`A user has at most ${devicesPerUser} devices`, { code: "too_many_devices" })
     if (keys.countOf(userId) >= keysPerUser)
       return yield* Conflict.of(`A user has at most ${keysPerUser} keys`, { code: "too_many_keys" })
   })
+})
+
+const make = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const sql = yield* SqlClient
+  const mint = yield* makeMinting
+  const roomFor = yield* makeRoomFor
+  const { peek, waiting } = findingOf(sql)
 
   const take = Effect.fnUntraced(function* (token: string) {
     const [row] = yield* sql<CompleteRow>`DELETE FROM cli_logins l USING users u

@@ -6,6 +6,7 @@ import { Conflict } from "#schemas/core/Problem.ts"
 import type { DeviceRow } from "#schemas/files/Device.ts"
 import type { ManifestDirectory, ManifestFile } from "#schemas/files/Sync.ts"
 import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
 import { isMeant, NearestFlags, type PlacedFlag } from "#streams/files/sync/NearestFlag.ts"
 import type { Reach } from "../access/Reach.ts"
 import { SyncFlags } from "./SyncFlags.ts"
@@ -107,7 +108,7 @@ class EntryList {
   }
 }
 
-/** What the entries of one manifest are made by. */
+/** A request for a manifest, and the flags that decide on it. */
 interface Asked {
   readonly userId: string
   readonly device: DeviceRow | undefined
@@ -128,12 +129,20 @@ const shownDirectory =
 
 const shownFile =
   ({ userId }: Asked, directoryId?: null) =>
-  ({ bucketId: _, modifiedAt, path: __, ...rest }: FileRow): ManifestFile => ({
-    ...rest,
-    directoryId: directoryId === null ? null : rest.directoryId,
+  (row: FileRow): ManifestFile => ({
+    versionGroupId: row.versionGroupId,
+    currentFileId: row.currentFileId,
+    version: row.version,
+    fileHash: row.fileHash,
+    fileSize: row.fileSize,
+    mimeType: row.mimeType,
+    originalName: row.originalName,
+    directoryId: directoryId === null ? null : row.directoryId,
+    isEncrypted: row.isEncrypted,
+    encryptionKeyId: row.encryptionKeyId,
     ownerId: userId,
     permission: "owner",
-    modifiedAt: modifiedAt.toISOString()
+    modifiedAt: row.modifiedAt.toISOString()
   })
 
 const made = (directories: EntryList, files: EntryList, generatedAt: Date, cursor: string): Manifest => {
@@ -158,75 +167,81 @@ const made = (directories: EntryList, files: EntryList, generatedAt: Date, curso
 const cursorOf = (xmin: string, at: Date): string =>
   Buffer.from(`1.${xmin}.${Math.floor(at.getTime() / 1_000)}`).toString("base64url")
 
-const make = Effect.gen(function* () {
-  const sql = yield* SqlClient
-  const { limits } = yield* AppConfig
-  const syncFlags = yield* SyncFlags
-  const someAtOnce = (yield* Semaphore.make(manifestsAtOnce)).withPermits(1)
-  const { manifestEntries, walkEntriesAtOnce } = limits
-  const pages = pagesOf(sql, walkEntriesAtOnce)
-
-  const roomIn = (...lists: ReadonlyArray<EntryList>) =>
-    lists.reduce((sum, { count }) => sum + count, 0) > manifestEntries
-      ? Effect.fail(
-          Conflict.of(`More than ${manifestEntries} directories and files are synchronised; flag fewer`, {
-            code: "too_many_entries"
-          })
-        )
-      : Effect.void
+/** Reads the lists of a manifest, in the caller's transaction. */
+const readingOf = (sql: SqlClient, { manifestEntries, walkEntriesAtOnce: atOnce }: Limits) => {
+  const pages = pagesOf(sql, atOnce)
 
   /** Runs through the pages of a range. */
-  const through = Effect.fnUntraced(function* <Row extends { readonly path: string }, E>(
+  const through = Effect.fnUntraced(function* <Row extends { readonly path: string }>(
     page: (after: string | undefined) => Effect.Effect<ReadonlyArray<Row>, SqlError>,
-    take: (rows: ReadonlyArray<Row>) => Effect.Effect<void, E>
+    take: (rows: ReadonlyArray<Row>) => Effect.Effect<void, Conflict>
   ) {
     let after: string | undefined
     while (true) {
       const rows: ReadonlyArray<Row> = yield* page(after)
       yield* take(rows)
-      if (rows.length < walkEntriesAtOnce) return
+      if (rows.length < atOnce) return
       after = rows.at(-1)?.path
     }
   })
 
-  const readLists = Effect.fnUntraced(function* (asked: Asked) {
+  return Effect.fnUntraced(function* (asked: Asked) {
     const { device, flags, reach } = asked
     const [directories, files] = [new EntryList(), new EntryList()]
-    const isFileMeant = ({ bucketId, path, versionGroupId }: FileRow) =>
-      isMeant(flags.ofFile(versionGroupId, bucketId, path), device?.id)
+    const checkRoom = Effect.suspend(() =>
+      directories.count + files.count > manifestEntries ? tooMany(manifestEntries) : Effect.void
+    )
     const takeFiles = (rows: ReadonlyArray<FileRow>, directoryId?: null) => {
       files.add(rows.map(shownFile(asked, directoryId)))
-      return roomIn(directories, files)
+      return checkRoom
     }
+    const takeMeantFiles = (rows: ReadonlyArray<FileRow>) =>
+      takeFiles(
+        rows.filter(({ bucketId, path, versionGroupId }) =>
+          isMeant(flags.ofFile(versionGroupId, bucketId, path), device?.id)
+        )
+      )
     for (const flag of flags.outermost()) {
       const range = rangeOf(flag)
-      yield* through<DirectoryRow, Conflict>(
+      yield* through<DirectoryRow>(
         (after) => pages.directories(range, after),
         (rows) => {
           const meant = rows.filter(({ path }) => isMeant(flags.ofDirectory(flag.bucketId, path), device?.id))
           directories.add(meant.map(shownDirectory(asked)))
-          return roomIn(directories, files)
+          return checkRoom
         }
       )
-      yield* through<FileRow, Conflict>(
-        (after) => pages.files(range, after),
-        (rows) => takeFiles(rows.filter(isFileMeant))
-      )
+      yield* through<FileRow>((after) => pages.files(range, after), takeMeantFiles)
     }
     // Flagged files below a flagged directory are there already.
     const alone = flags.files().filter((flag) => !flags.isBelowFlagged(flag) && isMeant(flag, device?.id))
-    for (let at = 0; at < alone.length; at += walkEntriesAtOnce)
-      yield* takeFiles(yield* pages.named(alone.slice(at, at + walkEntriesAtOnce).map(({ id }) => id)))
+    for (let at = 0; at < alone.length; at += atOnce)
+      yield* takeFiles(yield* pages.named(alone.slice(at, at + atOnce).map(({ id }) => id)))
     const sentTo = device !== undefined && reach.mayRead(device.id) ? yield* pages.sentTo(device.id) : null
     if (sentTo !== null) {
       const sent = rangeOf({ bucketId: sentTo, path: "" })
-      yield* through<FileRow, Conflict>(
+      yield* through<FileRow>(
         (after) => pages.files(sent, after),
         (rows) => takeFiles(rows, null)
       )
     }
     return { directories, files }
   })
+}
+
+const tooMany = (manifestEntries: number) =>
+  Effect.fail(
+    Conflict.of(`More than ${manifestEntries} directories and files are synchronised; flag fewer`, {
+      code: "too_many_entries"
+    })
+  )
+
+const make = Effect.gen(function* () {
+  const sql = yield* SqlClient
+  const { limits } = yield* AppConfig
+  const syncFlags = yield* SyncFlags
+  const someAtOnce = (yield* Semaphore.make(manifestsAtOnce)).withPermits(1)
+  const readLists = readingOf(sql, limits)
 
   const read = Effect.fn("Manifests.read")(function* (
     userId: string,

@@ -53,7 +53,7 @@ export class FileReads extends Context.Service<
             if (known !== undefined) return Effect.succeed(known)
             const { version } = recent
             return Effect.tap(versions.find(id), (file) =>
-              // What is asked for by the file's id is another version with the next upload.
+              // A file's own id means another version with the next upload.
               Effect.sync(() => (file.damaged || file.id !== id ? undefined : recent.put(file, version)))
             )
           }),

@@ -11,7 +11,8 @@ import { AppConfig } from "#src/Config.ts"
 import { RawServerUrl } from "#src/ServerUrl.ts"
 import { readUploadFields } from "#streams/files/UploadFields.ts"
 import { type Arrival, Receiving } from "./Receiving.ts"
-import { type ArrivedFile, uploadedItem, UploadedFiles } from "./UploadedFiles.ts"
+import { JoinedUploads, type ReceivedFile } from "./JoinedUploads.ts"
+import { uploadedItem } from "./UploadedFiles.ts"
 import { readUploadForm, type UploadForm } from "./UploadForm.ts"
 
 const defaultBucket = "uploads"
@@ -34,7 +35,7 @@ const placeOf = Effect.fnUntraced(function* (tree: Tree["Service"], form: Upload
   return yield* writesFound(reach, directory, directoryNotFound.message)
 })
 
-/** What is said of the files of a form, whose hashes are those that were announced. */
+/** The files of a form with their fields; their hashes are those that were announced. */
 const arrivedIn = Effect.fnUntraced(function* (form: UploadForm, hasLinks: boolean) {
   if (form.files.length === 0) return yield* invalidField("files", "expected at least one file")
   const { overfull } = form
@@ -63,7 +64,7 @@ const arrivedIn = Effect.fnUntraced(function* (form: UploadForm, hasLinks: boole
 export const makeFormUpload = Effect.gen(function* () {
   const tree = yield* Tree
   const receiving = yield* Receiving
-  const uploaded = yield* UploadedFiles
+  const joined = yield* JoinedUploads
   const { urlFor } = yield* RawServerUrl
   const { limits } = yield* AppConfig
 
@@ -75,16 +76,11 @@ export const makeFormUpload = Effect.gen(function* () {
   ) {
     const said = yield* arrivedIn(form, hasLinks)
     const place: Directory | string = yield* placeOf(tree, form, key)
-    return yield* arrival.publish(
-      form.files.map(({ staged }) => staged),
-      (blobs) => {
-        const files = said.flatMap((file, index): ReadonlyArray<ArrivedFile> => {
-          const blob = blobs[index]
-          return blob === undefined ? [] : [{ ...file, blob }]
-        })
-        return uploaded.write(key.ownerId, "upload", place, files)
-      }
-    )
+    const files = said.flatMap((file, index): ReadonlyArray<ReceivedFile> => {
+      const staged = form.files[index]?.staged
+      return staged === undefined ? [] : [{ ...file, staged }]
+    })
+    return yield* joined.publish(arrival, { userId: key.ownerId, source: "upload", place, files })
   })
 
   return (hasLinks: boolean) =>

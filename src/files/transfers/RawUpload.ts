@@ -20,6 +20,7 @@ import { RawServerUrl } from "#src/ServerUrl.ts"
 import { readUploadFields, type UploadFields } from "#streams/files/UploadFields.ts"
 import { type Arrival, Receiving } from "./Receiving.ts"
 import type { Gone } from "./UploadForm.ts"
+import { JoinedUploads } from "./JoinedUploads.ts"
 import { uploadedItem, UploadedFiles } from "./UploadedFiles.ts"
 
 /** The place of a file, as its address says it. */
@@ -95,7 +96,7 @@ const expectedVersion = Effect.fnUntraced(function* (
 })
 
 const store = Effect.fnUntraced(function* (
-  uploaded: Files,
+  { joined, uploaded }: { readonly joined: JoinedUploads["Service"]; readonly uploaded: Files },
   exchange: KeyedExchange,
   arrival: Arrival,
   place: Place,
@@ -112,9 +113,12 @@ const store = Effect.fnUntraced(function* (
     sentType: exchange.request.header("content-type"),
     fields: { ...fields, ifVersion: condition ?? fields.ifVersion }
   }
-  const written = arrival.publish([staged], ([blob]) =>
-    uploaded.write(key.ownerId, "put", place.bucket, blob === undefined ? [] : [{ ...said, blob }])
-  )
+  const written = joined.publish(arrival, {
+    userId: key.ownerId,
+    source: "put",
+    place: place.bucket,
+    files: [{ ...said, staged }]
+  })
   if (condition === null) return yield* written
   const isConflict = (fault: unknown): boolean => Predicate.isTagged(fault, "Conflict")
   return yield* Effect.catchIf(written, isConflict, () => Effect.fail(unmet))
@@ -123,7 +127,7 @@ const store = Effect.fnUntraced(function* (
 /** The answer to uploads whose body is the file. Source: contract/files#uploads. */
 export const makeRawUpload = Effect.gen(function* () {
   const receiving = yield* Receiving
-  const uploaded = yield* UploadedFiles
+  const services = { uploaded: yield* UploadedFiles, joined: yield* JoinedUploads }
   const { urlFor } = yield* RawServerUrl
 
   return Effect.fnUntraced(function* (
@@ -139,7 +143,7 @@ export const makeRawUpload = Effect.gen(function* () {
       return yield* PayloadTooLarge.of(`body: at most ${receiving.maxBytes} bytes`)
     yield* receiving.receive(exchange, key, "body", (arrival) =>
       Effect.gen(function* () {
-        const [written] = yield* store(uploaded, exchange, arrival, place, fields, key)
+        const [written] = yield* store(services, exchange, arrival, place, fields, key)
         if (written === undefined) return
         const { file } = written
         const item = JSON.stringify(uploadedItem(written, yield* urlFor(request)))

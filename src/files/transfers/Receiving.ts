@@ -27,6 +27,8 @@ export interface Arrival {
   readonly body: RawBody
   /** Takes the bytes of a file. */
   readonly stage: (source: BlobSource<Problem | Gone>) => Effect.Effect<StagedBlob, Failure>
+  /** Fails where the key has ended. */
+  readonly going: Effect.Effect<void, Problem>
   /** Makes blobs of files, with records that refer to them, in one transaction: once. */
   readonly publish: <A>(
     staged: ReadonlyArray<StagedBlob>,
@@ -80,12 +82,14 @@ export class Receiving extends Context.Service<
             userId: key.ownerId,
             maxBytes: declaredBytes ?? Number.MAX_SAFE_INTEGER,
             expectedBytes: expectedIn(exchange),
-            quotaBytes: quotas.of(key.ownerId)
+            quotaBytes: quotas.of(key.ownerId),
+            inRows: true
           }
           const unwatch = exchange.watch(() => (isOver = true))
           const arriving = Effect.map(blobs.staging(incoming), ({ publish, stage }): Arrival => ({
             body,
             stage: (source) => stage(source, maxBytes),
+            going: Effect.suspend(() => (isOver ? Effect.fail(invalidKey()) : Effect.void)),
             publish: (staged, commit) => (isOver ? Effect.fail(invalidKey()) : publish(staged, commit))
           }))
           return Effect.flatMap(arriving, use).pipe(

@@ -22,7 +22,7 @@ interface SendOptions {
 const passive =
   /^(?:image\/(?!svg)[\w.+-]+|audio\/[\w.+-]+|video\/[\w.+-]+|application\/(?:pdf|json)|text\/plain)\s*(?:;|$)/i
 
-/** What all answers with a file's bytes say of it; the bytes are never a page of this origin. */
+/** Headers of all answers of a file; its bytes are never a page of this origin. */
 const headersOf = (file: StoredFile, type: string, disposition: SendOptions["disposition"]) => ({
   "content-disposition": contentDisposition(disposition, file.name),
   "cache-control": "private, no-cache",

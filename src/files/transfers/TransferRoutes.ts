@@ -56,7 +56,7 @@ export const transferRoutes = Effect.gen(function* () {
   const maxBodyBytes = Number.MAX_SAFE_INTEGER
   return yield* keyedRoutes(TransfersApi, {
     cliUpload: fromDevice({ maxBodyBytes, handle: upload(true) }),
-    upload: fromDevice({ maxBodyBytes, handle: upload(false) }),
+    uploadFiles: fromDevice({ maxBodyBytes, handle: upload(false) }),
     uploadRaw: fromDevice({ maxBodyBytes, handle: yield* makeRawUpload }),
     readFile: fromDevice({ maxBodyBytes: 0, isShared: true, ...reading(reads) })
   })

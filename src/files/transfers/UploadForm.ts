@@ -148,7 +148,7 @@ class FormReading<E> {
       return filename === undefined
         ? Effect.fail(invalidField(name, "expected a file: a part with a filename"))
         : this.#file(part, filename)
-    // What is no file of ours would be lost without a word.
+    // A file elsewhere would be lost without a word.
     return filename === undefined
       ? this.#field(name)
       : Effect.fail(invalidField(shown(name), "files go into the field files"))

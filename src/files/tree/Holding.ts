@@ -1,8 +1,9 @@
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { SqlError } from "effect/sql/SqlError"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Conflict, NotFound, PreconditionFailed } from "#schemas/core/Problem.ts"
 import type { Reach } from "../access/Reach.ts"
+import { nameTaken } from "./FreeNames.ts"
 import { type Directory, directoryNotFound, Tree } from "./Tree.ts"
 
 /** The user whose tree it is, and the buckets that the credential reaches. */
@@ -34,7 +35,14 @@ export const holdingAlone = <A, E, B, E2, R>(
     const found = yield* look
     const isSame = bucketsOf(found).every((bucket) => buckets.includes(bucket))
     return yield* isSame ? change(found) : movedMeanwhile
-  }).pipe(sql.withTransaction, Effect.retry({ times: 5, while: (error) => error === movedMeanwhile }))
+  }).pipe(
+    sql.withTransaction,
+    // Nothing is held of the root, where another one may have taken the name.
+    Effect.mapError((error) =>
+      isSqlError(error) && error.reason._tag === "UniqueViolation" ? nameTaken : error
+    ),
+    Effect.retry({ times: 5, while: (error) => error === movedMeanwhile })
+  )
 
 /** A directory that lists show; in a bucket that the caller may write to, where that is asked. */
 export const directoryFor = Effect.map(Tree, (tree) =>

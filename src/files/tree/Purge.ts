@@ -41,7 +41,8 @@ const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purg
       ? Effect.void
       : sql.withTransaction(
           Effect.andThen(
-            sql`DELETE FROM file_versions WHERE id = ANY(${ids}::text[])`,
+            sql`DELETE FROM file_versions WHERE id IN
+              (SELECT id FROM file_versions WHERE id = ANY(${ids}::text[]) ORDER BY id FOR UPDATE)`,
             blobs.releaseAll(ids.map(refOf))
           )
         )

@@ -69,6 +69,13 @@ const placeOf = (
 ): Effect.Effect<Directory, BadRequest | Conflict | SqlError> =>
   Effect.catchTag(tree.directory(userId, id), "NotFound", () => tree.ensure(userId, undefined, names))
 
+/** Whether an entry is still there and stays until the transaction ends, which holds the bucket. */
+const holdEntry = (sql: SqlClient, id: string) =>
+  Effect.map(
+    sql`SELECT 1 FROM file_trash WHERE id = ${id} AND NOT is_ended FOR UPDATE`,
+    (rows) => rows.length > 0
+  )
+
 interface TrashedFile {
   readonly groupId: string
   readonly name: string
@@ -93,7 +100,7 @@ const restoringFile = (parts: Parts): Restoring["Service"]["file"] => {
       sql<TrashedFile>`SELECT g.id AS "groupId", g.name, g.directory_id AS "directoryId", t.id AS "trashId",
           t.item_id = g.id AS "isWhole", t.path AS "entryPath", g.path
         FROM file_groups g JOIN file_trash t ON t.id = g.trash_id
-        WHERE g.id = ${group} AND g.user_id = ${userId} AND NOT t.is_ended FOR UPDATE OF t`,
+        WHERE g.id = ${group} AND g.user_id = ${userId} AND NOT t.is_ended`,
       ([found]) => found
     )
   }
@@ -129,6 +136,7 @@ const restoringFile = (parts: Parts): Restoring["Service"]["file"] => {
       look,
       ({ to }) => [to.bucketId],
       Effect.fnUntraced(function* ({ file, to }) {
+        if (!(yield* holdEntry(sql, file.trashId))) return yield* fileNotFound
         const name = yield* changes.nameFor(file.groupId, to, file.name, onConflict)
         return yield* put(file, to, name)
       })
@@ -175,7 +183,7 @@ const restoringDirectory = (parts: Parts): Restoring["Service"]["directory"] => 
       sql<TrashedDirectory>`SELECT d.bucket_id AS "bucketId", d.parent_id AS "parentId", d.name, d.path,
           t.id AS "trashId", t.path AS "entryPath"
         FROM directories d JOIN file_trash t ON t.id = d.trash_id AND t.item_id = d.id
-        WHERE d.id = ${id} AND d.user_id = ${userId} AND NOT t.is_ended FOR UPDATE OF t`,
+        WHERE d.id = ${id} AND d.user_id = ${userId} AND NOT t.is_ended`,
       ([found]): Effect.Effect<TrashedDirectory, NotFound> =>
         found === undefined ? Effect.fail(directoryNotFound) : Effect.succeed(found)
     )
@@ -196,6 +204,7 @@ const restoringDirectory = (parts: Parts): Restoring["Service"]["directory"] => 
       look,
       ({ found, parent }) => [found.bucketId, parent?.bucketId ?? found.bucketId],
       Effect.fnUntraced(function* ({ found, parent }) {
+        if (!(yield* holdEntry(sql, found.trashId))) return yield* directoryNotFound
         const name = yield* nameAmong(sql, userId, parentId, found.name, onConflict)
         const to: NewPlace = {
           bucketId: parent?.bucketId ?? id,

@@ -24,7 +24,7 @@ export const layer = HttpApiBuilder.group(
           Effect.map(({ cursor, rows }) => ({ items: rows, cursor })),
           storeAway
         ),
-      readUsage: () => storeAway(Effect.flatMap(user, room.usage)),
+      readStorage: () => storeAway(Effect.flatMap(user, room.usage)),
       emptyTrash: () => storeAwayUntimed(Effect.as(Effect.flatMap(user, trash.empty), deleted)),
       purgeTrashItem: ({ params }) =>
         user.pipe(

@@ -27,6 +27,9 @@ interface UploadFile {
   readonly file: number
 }
 
+/** Short blobs are taken for so long without another look at the room on the disk. */
+const roomMillis = 200
+
 /** Bytes of a file that are hashed at a time. */
 const readBytes = 256 * 1024
 
@@ -40,6 +43,8 @@ export class BlobFiles {
   private readonly openFile: OpenBlobFile
   /** directories that this process has made, or seen, and synced */
   private readonly folders = new Set<string>()
+  /** the instant until which there is room for short blobs */
+  private roomUntil = -Infinity
 
   constructor({ path, temporary }: BlobDirectory, openFile: OpenBlobFile) {
     this.directory = path
@@ -64,6 +69,17 @@ export class BlobFiles {
           ? Effect.void
           : Effect.fail(new DiskFull({ cause: `less than ${freeBytesMin} bytes would be free` }))
     )
+  }
+
+  /** The same for few bytes, by what was free a moment ago. */
+  haveRoomLately(bytes: number, freeBytesMin: number): Effect.Effect<void, DiskFull> {
+    return Effect.suspend(() => {
+      const now = performance.now()
+      if (now < this.roomUntil) return Effect.void
+      return Effect.tap(this.haveRoom(bytes, freeBytesMin), () =>
+        Effect.sync(() => (this.roomUntil = performance.now() + roomMillis))
+      )
+    })
   }
 
   /** Writes a source to a new temporary file, and syncs it. */

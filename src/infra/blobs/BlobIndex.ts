@@ -21,9 +21,11 @@ export interface SummedBlob extends Blob {
   readonly crc32: number
 }
 
-/** A blob whose file is there, and whose row its first reference writes. */
+/** A blob whose file is there, or whose bytes are, and whose row its first reference writes. */
 export interface NewBlob extends SummedBlob {
   readonly isNew: true
+  /** of a short blob that lives in its row and has no file */
+  readonly bytes?: Buffer | undefined
 }
 
 /** A user would have more bytes than they may. */
@@ -161,9 +163,11 @@ export class BlobIndex {
     const sizes = references.map(({ blob }) => String(blob.sizeBytes))
     const sums = references.map(({ blob }) => String("isNew" in blob ? blob.crc32 : -1))
     const refs = references.map(({ ref }) => ref)
+    const { all, places } = together(references.map(({ blob }) => ("isNew" in blob ? blob.bytes : undefined)))
     return Effect.asVoid(
       this.sql`SELECT blob_refer(${this.store}, ${refs}::text[], ${hashes}::text[], ${sizes}::text[]::bigint[],
-        ${sums}::text[]::bigint[], ${userId}, ${pool}, ${source}, ${expiresAt}::timestamptz)`
+        ${sums}::text[]::bigint[], ${places}::integer[], ${all}::bytea, ${userId}, ${pool}, ${source},
+        ${expiresAt}::timestamptz)`
     )
   }
 
@@ -202,6 +206,25 @@ export class BlobIndex {
       this.sql`DELETE FROM blobs WHERE ${this.at(sha256)} AND unreferenced_at < ${this.ago(forMillis)}
         AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE ${this.at(sha256)}) RETURNING 1`,
       (rows) => rows.length > 0
+    )
+  }
+
+  /** The bytes of those of these blobs that live in their rows, by hash. */
+  rowsOf(hashes: ReadonlyArray<string>): Effect.Effect<ReadonlyMap<string, Uint8Array>, SqlError> {
+    return Effect.map(
+      this.sql<{ sha256: string; bytes: Uint8Array }>`SELECT encode(sha256, 'hex') AS sha256, bytes FROM blobs
+        WHERE store = ${this.store} AND bytes IS NOT NULL
+          AND sha256 IN (SELECT decode(hash, 'hex') FROM unnest(${hashes}::text[]) AS g(hash))`,
+      (rows) => new Map(rows.map(({ bytes, sha256 }) => [sha256, bytes]))
+    )
+  }
+
+  /** Compares the bytes in a blob's row with its hash; undefined: its bytes are in a file. */
+  checkRow(sha256: string): Effect.Effect<{ readonly isDamaged: boolean } | undefined, SqlError> {
+    return Effect.map(
+      this.sql<{ isDamaged: boolean }>`UPDATE blobs SET checked_at = now(), damaged = sha256(bytes) <> sha256
+        WHERE ${this.at(sha256)} AND bytes IS NOT NULL RETURNING damaged AS "isDamaged"`,
+      ([row]) => row
     )
   }
 
@@ -385,4 +408,17 @@ export class BlobIndex {
       (rows) => new Set(rows.map(({ id }) => id))
     )
   }
+}
+
+/** Bytes one behind the other, and where each begins; -1: there are none. */
+const together = (
+  pieces: ReadonlyArray<Buffer | undefined>
+): { readonly all: Buffer; readonly places: ReadonlyArray<number> } => {
+  let at = 0
+  const places = pieces.map((bytes) => {
+    if (bytes === undefined) return -1
+    at += bytes.length
+    return at - bytes.length
+  })
+  return { all: Buffer.concat(pieces.filter((bytes) => bytes !== undefined)), places }
 }

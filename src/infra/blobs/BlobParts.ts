@@ -14,20 +14,45 @@ export interface PartTrouble<P extends Part> {
   readonly cause: Error
 }
 
+/** The bytes of those of these blobs that live in their rows, by hash. */
+type RowsOf = (hashes: ReadonlyArray<string>) => Promise<ReadonlyMap<string, Uint8Array>>
+
 /** Files that are read at once. */
 const atOnce = 8
 
 /** Reads parts of many blobs, several at a time. A blob that goes on behind the last part stays open for the next ones. */
 export class BlobParts {
   private readonly pathOf: (sha256: string) => string
+  private readonly rowBytes: number
+  private readonly rowsOf: RowsOf
   private kept: { readonly sha256: string; readonly fd: number } | undefined
 
-  constructor(pathOf: (sha256: string) => string) {
+  /** @param rowBytes longer blobs have files */
+  constructor(pathOf: (sha256: string) => string, rowBytes: number, rowsOf: RowsOf) {
     this.pathOf = pathOf
+    this.rowBytes = rowBytes
+    this.rowsOf = rowsOf
   }
 
   /** Calls back when nothing is being read any more: with the first trouble, if there was one. One call at a time. */
   read<P extends Part>(parts: ReadonlyArray<P>, done: (trouble: PartTrouble<P> | undefined) => void): void {
+    const [short] = parts.filter(({ sizeBytes }) => sizeBytes <= this.rowBytes)
+    if (short === undefined) return this.readFiles(parts, done)
+    const hashes = new Set(parts.flatMap((one) => (one.sizeBytes <= this.rowBytes ? [one.sha256] : [])))
+    this.rowsOf([...hashes]).then(
+      (rows) => {
+        const inFiles = parts.filter((part) => !copyRow(part, rows.get(part.sha256)))
+        this.readFiles(inFiles, done)
+      },
+      (cause: unknown) =>
+        done({ part: short, cause: cause instanceof Error ? cause : new Error(String(cause)) })
+    )
+  }
+
+  private readFiles<P extends Part>(
+    parts: ReadonlyArray<P>,
+    done: (trouble: PartTrouble<P> | undefined) => void
+  ): void {
     if (parts.length === 0) return void setImmediate(done, undefined)
     let next = 0
     let underWay = 0
@@ -108,4 +133,15 @@ const behind = (views: ReadonlyArray<Uint8Array>, bytes: number): ReadonlyArray<
     left -= taken
     return taken === view.length ? [] : [view.subarray(taken)]
   })
+}
+
+/** Copies a part of bytes that are at hand; false: they are not. */
+const copyRow = ({ from, views }: Part, bytes: Uint8Array | undefined): boolean => {
+  if (bytes === undefined) return false
+  let at = from
+  for (const view of views) {
+    view.set(bytes.subarray(at, at + view.length))
+    at += view.length
+  }
+  return true
 }

@@ -5,7 +5,17 @@ import { storeAway } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { type BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import type { QuotaReached, UploadGone } from "./BlobIndex.ts"
-import { type BlobUploads, type Incoming, type Parts, publish, type Refusal, undone } from "./BlobUploads.ts"
+import {
+  type BlobUploads,
+  type Incoming,
+  isRow,
+  type Parts,
+  publish,
+  type Refusal,
+  type StagedBlob,
+  undone
+} from "./BlobUploads.ts"
+import { sumsOf } from "./RunningSums.ts"
 import type { DiskFull } from "./Disk.ts"
 
 /** The upload was taken for one that nothing goes on with: its reservation could not be renewed. */
@@ -39,7 +49,9 @@ class Reservation {
     const { pool, quotaBytes, userId } = this.#incoming
     const upload = { id: this.id, userId, pool, bytes: this.#reservedBytes, keptMillis }
     const room = files.haveRoom(this.#reservedBytes, minFreeBytes)
-    return this.isLate ? room : Effect.andThen(room, index.reserve(upload, quotaBytes))
+    return this.isLate
+      ? files.haveRoomLately(this.#reservedBytes, minFreeBytes)
+      : Effect.andThen(room, index.reserve(upload, quotaBytes))
   }
 
   /** So many bytes more have come. */
@@ -88,34 +100,69 @@ const lateBytes = 64 * 1024
 const leastStep = 1024 * 1024
 const mostStep = 64 * 1024 * 1024
 
-const staging = (parts: Parts): BlobUploads["staging"] =>
+/** Bytes of short blobs of all requests that are in memory until they are published. */
+class RowMemory {
+  #takenBytes = 0
+
+  /** False: there is no room. */
+  take(bytes: number): boolean {
+    if (this.#takenBytes + bytes > rowsMostBytes) return false
+    this.#takenBytes += bytes
+    return true
+  }
+
+  giveBack(bytes: number): void {
+    this.#takenBytes -= bytes
+  }
+}
+
+/** With more of them, short blobs get files, too. */
+const rowsMostBytes = 64 * 1024 * 1024
+/** …as where one request has brought as many. */
+const rowsOfRequestBytes = 4 * 1024 * 1024
+
+const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
   Effect.fnUntraced(function* (incoming) {
-    const { files } = parts
+    const { files, rowBytes } = parts
     const run = Effect.runPromiseWith(yield* Effect.context<never>())
     const reservation = new Reservation(parts, incoming, newId("upl"))
     const { id } = reservation
     /** numbers of temporary files that are not published */
     const left = new Set<number>()
-    let isOver = false
+    let [filesMade, heldBytes, isOver] = [0, 0, false]
     yield* storeAway(reservation.begin)
     yield* Effect.addFinalizer(() => {
+      memory.giveBack(heldBytes)
       const discarded = Effect.forEach(left, (file) => files.discard({ id, file }), { discard: true })
       return isOver ? discarded : Effect.andThen(discarded, undone(reservation.end, id))
     })
-    yield* Effect.forkScoped(reservation.renewing)
+    if (!reservation.isLate) yield* Effect.forkScoped(reservation.renewing)
     const ended = Effect.mapError(reservation.end, (error) => (error._tag === "UploadGone" ? tooLate : error))
 
+    const toFile = <E>(source: BlobSource<E>, maxBytes: number) => {
+      const file = filesMade++
+      left.add(file)
+      return Effect.map(files.receive({ id, file }, source, maxBytes), (blob) => ({ blob, file }))
+    }
+    const toRow = <E>(source: BlobSource<E>, maxBytes: number) =>
+      Effect.flatMap(
+        Effect.flatMap(
+          Effect.promise(() => gather(source, rowBytes)),
+          Effect.fromResult
+        ),
+        (gathered): Effect.Effect<StagedBlob, E | BlobTooLarge | DiskFull> => {
+          const { bytes, isWhole } = gathered
+          const { length } = bytes
+          const fits = isWhole && length <= maxBytes && heldBytes + length <= rowsOfRequestBytes
+          if (!fits || !memory.take(length)) return toFile(behind(gathered, source), maxBytes)
+          heldBytes += length
+          return Effect.succeed({ blob: sumsOf(bytes), bytes })
+        }
+      )
     return {
       stage: (source, maxBytes = incoming.maxBytes) => {
-        const file = left.size
-        left.add(file)
-        return Effect.map(
-          files.receive({ id, file }, counted(source, reservation, run), maxBytes),
-          (blob) => ({
-            blob,
-            file
-          })
-        )
+        const all = counted(source, reservation, run)
+        return incoming.inRows === true ? toRow(all, maxBytes) : toFile(all, maxBytes)
       },
       publish: (staged, commit) => {
         const made = publish(parts, id, staged, ended, (blobs) =>
@@ -125,12 +172,44 @@ const staging = (parts: Parts): BlobUploads["staging"] =>
         return Effect.tap(storeAway(made), () =>
           Effect.sync(() => {
             isOver = true
-            for (const { file } of staged) left.delete(file)
+            for (const one of staged) if (!isRow(one)) left.delete(one.file)
           })
         )
       }
     }
   })
+
+/** The first bytes of a source, which has no more where they are whole. */
+interface Gathered {
+  readonly bytes: Buffer
+  readonly isWhole: boolean
+}
+
+/** Reads a source to its end, or beyond so many bytes. */
+const gather = async <E>(source: BlobSource<E>, mostBytes: number): Promise<Result.Result<Gathered, E>> => {
+  const pieces: Array<Buffer> = []
+  let gatheredBytes = 0
+  for (;;) {
+    const next = await source()
+    if (Result.isFailure(next)) return Result.fail(next.failure)
+    const isWhole = next.success === undefined
+    // A piece is valid until the next one is asked for.
+    if (next.success !== undefined) pieces.push(Buffer.from(next.success))
+    gatheredBytes += next.success?.length ?? 0
+    if (isWhole || gatheredBytes > mostBytes) return Result.succeed({ bytes: Buffer.concat(pieces), isWhole })
+  }
+}
+
+/** A source from its beginning again. */
+const behind = <E>({ bytes, isWhole }: Gathered, source: BlobSource<E>): BlobSource<E> => {
+  let first: Buffer | undefined = bytes
+  return async () => {
+    if (first === undefined) return isWhole ? Result.succeed(undefined) : source()
+    const piece = first
+    first = undefined
+    return Result.succeed(piece)
+  }
+}
 
 /** A source whose bytes are counted as they come. */
 const counted =
@@ -160,6 +239,15 @@ const putting =
     )
 
 export const makeUploads = (parts: Parts): BlobUploads => {
-  const staged = staging(parts)
-  return { put: putting(staged), staging: staged }
+  const staged = staging(parts, new RowMemory())
+  return {
+    put: putting(staged),
+    staging: staged,
+    publishRows: ({ pool, quotaBytes, userId }, rows, commit) =>
+      storeAway(
+        publish(parts, "", rows, Effect.void, (blobs) =>
+          Effect.tap(commit(blobs), () => parts.index.fits(userId, pool, quotaBytes))
+        )
+      )
+  }
 }

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
 import { type BlobAppends, makeAppends } from "./BlobAppends.ts"
 import { BlobDirectory, type BlobsUnusable } from "./BlobDirectory.ts"
 import { BlobFiles, type OpenBlobFile } from "./BlobFiles.ts"
@@ -66,6 +67,9 @@ export class BlobStore extends Context.Service<BlobStore, Service>()("signalbox/
   ): Effect.Effect<BlobStore["Service"], BlobsUnusable | SqlError, AppConfig | SqlClient> => make(directory)
 }
 
+const bufferOf = ({ buffer, byteLength, byteOffset }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength)
+
 export const openNew: OpenBlobFile = (path, flags) => fs.open(path, flags, 0o600)
 
 /** The opening of temporary files: the file system's, unless a test brings a disk with faults. */
@@ -84,9 +88,25 @@ const make = Effect.fnUntraced(function* (path: string) {
   const recognise = directory.recognise(id)
   const haveRoom = files.haveRoom(0, filesMinFreeBytes)
   const upkeep = makeUpkeep({ files, index, sql, limits, recognise, haveRoom, knownSince })
-  const parts = { files, index, sql, minFreeBytes: filesMinFreeBytes, onPublished: upkeep.forgive }
+  const parts = {
+    files,
+    index,
+    sql,
+    minFreeBytes: filesMinFreeBytes,
+    rowBytes: limits.shortFileBytes,
+    onPublished: upkeep.forgive
+  }
   const uploads = makeUploads({ ...parts, putKeptMillis: limits.putKeptMillis })
   const appends = makeAppends({ ...parts, limits })
+  const run = Effect.runPromiseWith(yield* Effect.context<never>())
+  /** The bytes of a blob that lives in its row. */
+  const inRow = ({ sha256, sizeBytes }: Blob) =>
+    sizeBytes > limits.shortFileBytes
+      ? Effect.succeed(undefined)
+      : Effect.map(storeAway(index.rowsOf([sha256])), (rows) => {
+          const bytes = rows.get(sha256)
+          return bytes && bufferOf(bytes)
+        })
   return BlobStore.of({
     ...uploads,
     ...appends,
@@ -97,8 +117,18 @@ const make = Effect.fnUntraced(function* (path: string) {
     referAll: (references, owner) => index.referAll(references, owner),
     releaseAll: (refs) => index.releaseAll(refs),
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
-    read: (blob) => Effect.catch(files.read(blob), (problem) => upkeep.refuse(blob, problem)),
-    parts: () => new BlobParts((sha256) => files.pathOf(sha256)),
+    read: (blob) =>
+      Effect.catch(files.read(blob), (problem) =>
+        Effect.flatMap(inRow(blob), (bytes) =>
+          bytes === undefined ? upkeep.refuse(blob, problem) : Effect.succeed(bytes)
+        )
+      ),
+    parts: () =>
+      new BlobParts(
+        (sha256) => files.pathOf(sha256),
+        limits.shortFileBytes,
+        (hashes) => run(index.rowsOf(hashes))
+      ),
     sum: (blob) =>
       Effect.catch(files.check(blob), (problem) => upkeep.refuse(blob, problem)).pipe(
         Effect.tap((seen) => index.seen(seen)),

@@ -209,8 +209,10 @@ const scrubbing = (
         const { sizeBytes } = blob
         // A large one is read faster, so that a sweep comes to its end.
         const rate = Math.max(limits.blobCheckBytesPerSecond, (2_000 * sizeBytes) / limits.sweepMillis)
-        const seen = yield* Effect.result(files.check(blob, rate))
-        if (Result.isSuccess(seen)) yield* index.seen(seen.success)
+        const inRow = sizeBytes > limits.shortFileBytes ? undefined : yield* index.checkRow(blob.sha256)
+        const seen = inRow === undefined ? yield* Effect.result(files.check(blob, rate)) : undefined
+        if (seen === undefined) damaged += inRow?.isDamaged === true ? 1 : 0
+        else if (Result.isSuccess(seen)) yield* index.seen(seen.success)
         else if ((yield* confirm(blob, files.check(blob))) !== undefined) damaged++
         checked++
         totals.checkedBytes += sizeBytes

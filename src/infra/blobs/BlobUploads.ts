@@ -16,17 +16,29 @@ export interface Incoming {
   readonly expectedBytes?: number
   /** all that the user may have; null: no limit */
   readonly quotaBytes: number | null
+  /** short blobs have no file, but live in their rows: for readers that ask `BlobStore.read` for these */
+  readonly inRows?: boolean
 }
 
 /** Writes the record that refers to a blob, in the transaction that makes the blob. */
 export type Commit<A, E, R> = (blob: NewBlob) => Effect.Effect<A, E, R>
 
-/** Bytes in a temporary file, and durable there. */
-export interface StagedBlob {
+/** Bytes in a temporary file, and durable there; or in memory, where they are few. */
+export type StagedBlob = StagedFile | StagedRow
+
+export interface StagedFile {
   readonly blob: SummedBlob
   /** the number of the file */
   readonly file: number
 }
+
+/** Bytes that will live in the blob's row. */
+export interface StagedRow {
+  readonly blob: SummedBlob
+  readonly bytes: Buffer
+}
+
+export const isRow = (staged: StagedBlob): staged is StagedRow => "bytes" in staged
 
 /** Why bytes are not taken. */
 export type Refusal = BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailable
@@ -50,6 +62,14 @@ export interface BlobUploads {
     source: BlobSource<E>,
     commit: Commit<A, E2, R>
   ) => Effect.Effect<A, E | Exclude<E2, SqlError> | Refusal, R>
+  /**
+   * As a staging's `publish`, for files of several requests of one user, all of which live in their rows.
+   */
+  readonly publishRows: <A, E, R>(
+    incoming: Pick<Incoming, "userId" | "pool" | "quotaBytes">,
+    staged: ReadonlyArray<StagedRow>,
+    commit: (blobs: ReadonlyArray<NewBlob>) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, Exclude<E, SqlError> | DiskFull | QuotaReached | ServiceUnavailable, R>
   /** Takes the files of a request, which end with the scope unless they are published. */
   readonly staging: (
     incoming: Incoming
@@ -62,6 +82,8 @@ export interface Parts {
   readonly sql: SqlClient
   readonly putKeptMillis: number
   readonly minFreeBytes: number
+  /** blobs of no more bytes may live in their rows */
+  readonly rowBytes: number
   readonly onPublished: (sha256: string) => void
 }
 
@@ -78,13 +100,16 @@ export const publish = <A, E, R, E2>(
   commit: (blobs: ReadonlyArray<NewBlob>) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function* () {
-    yield* index.lockAll(staged.map(({ blob }) => blob.sha256))
+    const inFiles = staged.filter((one): one is StagedFile => !isRow(one))
+    if (inFiles.length > 0) yield* index.lockAll(inFiles.map(({ blob }) => blob.sha256))
     yield* ended
-    yield* Effect.forEach(staged, ({ blob, file }) => files.publish({ id, file }, blob), {
+    yield* Effect.forEach(inFiles, ({ blob, file }) => files.publish({ id, file }, blob), {
       concurrency: renamedAtOnce,
       discard: true
     })
-    return yield* commit(staged.map(({ blob }) => ({ ...blob, isNew: true as const })))
+    return yield* commit(
+      staged.map((one) => ({ ...one.blob, isNew: true as const, ...(isRow(one) && { bytes: one.bytes }) }))
+    )
   }).pipe(
     sql.withTransaction,
     Effect.tap(() => Effect.sync(() => staged.forEach(({ blob }) => onPublished(blob.sha256))))

@@ -1,4 +1,4 @@
-import { createHash, type Hash } from "node:crypto"
+import { createHash, hash, type Hash } from "node:crypto"
 import { crc32 } from "node:zlib"
 import type { SummedBlob } from "./BlobIndex.ts"
 
@@ -28,3 +28,9 @@ export class RunningSums {
     return { sizeBytes: this.sizeBytes, sha256: this.hash.copy().digest("hex"), crc32: this.crc32 }
   }
 }
+
+export const sumsOf = (bytes: Uint8Array): SummedBlob => ({
+  sizeBytes: bytes.length,
+  sha256: hash("sha256", bytes),
+  crc32: crc32(bytes)
+})

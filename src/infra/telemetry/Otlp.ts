@@ -38,12 +38,14 @@ const ofRequests = (tracer: Tracer.Tracer): Tracer.Tracer =>
     }
   })
 
-/** Links are secrets, and a request's address is an attribute of its span. */
+/** Links are secrets, and so may be queries; a request's address is an attribute of its span. */
 const withoutSecrets = (span: Tracer.Span): Tracer.Span => {
   const set = span.attribute.bind(span)
   return Object.assign(span, {
-    attribute: (key: string, value: unknown): void =>
+    attribute: (key: string, value: unknown): void => {
+      if (key === "url.query") return
       set(key, key.startsWith("url.") && Predicate.isString(value) ? loggedPath(value) : value)
+    }
   })
 }
 

@@ -14,6 +14,7 @@ import {
 } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import { fileType } from "#src/http/FileType.ts"
 import type { BlobSource, BlobTooLarge } from "#src/infra/blobs/BlobFiles.ts"
 import type { Blob, QuotaReached } from "#src/infra/blobs/BlobIndex.ts"
 import * as BlobSweeps from "#src/infra/blobs/BlobSweeps.ts"
@@ -22,7 +23,32 @@ import type { DiskFull } from "#src/infra/blobs/Disk.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import { AttachmentBlobs } from "./AttachmentBlobs.ts"
-import { attachmentName, attachmentType } from "./AttachmentNames.ts"
+
+const nameLengthMax = 255
+/** A longer ending is no extension. */
+const extensionLengthMax = 20
+
+/** Where a name ends and its extension begins; a dot at the beginning hides a file, and is no extension. */
+const dotOf = (name: string): number => {
+  const dot = name.lastIndexOf(".")
+  return dot > 0 && name.length - dot <= extensionLengthMax ? dot : name.length
+}
+
+/**
+ * A name of `A-Z a-z 0-9 . _ -` alone: each other code point becomes `_`. A longer one than 255 loses characters before its
+ * extension. Source: contract/notify#attachments
+ *
+ * @param sent as it came; undefined or empty: `file`
+ */
+const attachmentName = (sent: string | undefined): string => {
+  if (sent === undefined || sent === "") return "file"
+  const name = sent.replace(/[^A-Za-z0-9._-]/gsu, "_")
+  // Names of directories.
+  if (name === "." || name === "..") return "file"
+  if (name.length <= nameLengthMax) return name
+  const extension = name.slice(dotOf(name))
+  return name.slice(0, nameLengthMax - extension.length) + extension
+}
 
 /** A file that is to be kept, whichever way it came. */
 export interface NewAttachment {
@@ -144,7 +170,7 @@ const putting = ({ blobs: { target }, config, sql }: Parts): Attachments["Servic
     return Effect.map(
       sql<AttachmentRow>`INSERT INTO attachments AS a (id, user_id, key_id, filename, content_type, size, store, sha256,
           expires_at)
-        VALUES (${id}, ${file.ownerId}, ${file.keyId}, ${filename}, ${attachmentType(file.contentType, filename)},
+        VALUES (${id}, ${file.ownerId}, ${file.keyId}, ${filename}, ${fileType(file.contentType ?? "", filename)},
           ${blob.sizeBytes}, ${store}, decode(${blob.sha256}, 'hex'), ${ahead(sql, limits.unusedAttachmentMillis)})
         RETURNING ${sql.literal(columns)}`,
       (rows) => rows.find(() => true)

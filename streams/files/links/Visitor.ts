@@ -8,7 +8,7 @@ export interface Visit {
   readonly header: (name: string) => string
 }
 
-/** What fetches links for a preview, an index or a scan, by the names that it gives itself. */
+/** Programs that fetch links for a preview, an index or a scan, by the names that they give themselves. */
 const previewers = [
   "slack-imgproxy",
   "slackbot",

@@ -1,13 +1,13 @@
 import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
-import { type AddressInfo, connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { Versions } from "#src/files/tree/Versions.ts"
+import { cuttingProxy } from "#test/harness/CuttingProxy.ts"
 import { describeWith, requirement } from "#test/harness/Requirement.ts"
 import { seededRandom } from "#test/harness/SeededRandom.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
@@ -23,41 +23,6 @@ const programs = requirement("curl and wget", () =>
     ? undefined
     : "curl or wget is not on the PATH"
 )
-
-/** Cuts every connection to the server behind so many bytes of answers, until it has cut often enough. */
-const cuttingProxy = (port: number, bytesEach: () => number) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const state = { cuts: 0, port: 0, close: () => undefined as void }
-      const server = createServer((inside) => {
-        const outside = connect(port, "127.0.0.1")
-        let left = state.cuts < cuts ? bytesEach() : Infinity
-        outside.on("data", (chunk) => {
-          left -= chunk.length
-          if (left <= 0) {
-            state.cuts++
-            inside.write(chunk.subarray(0, chunk.length + left))
-            inside.end()
-            outside.destroy()
-          } else if (!inside.write(chunk)) outside.pause()
-        })
-        inside.on("drain", () => outside.resume())
-        inside.on("data", (chunk) => outside.write(chunk))
-        for (const socket of [inside, outside])
-          socket
-            .on("error", () => socket.destroy())
-            .on("close", () => {
-              inside.destroySoon()
-              outside.destroy()
-            })
-      })
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-      state.port = (server.address() as AddressInfo).port
-      state.close = () => void server.close()
-      return state
-    }),
-    ({ close }) => Effect.sync(close)
-  )
 
 const run = (command: string, args: ReadonlyArray<string>) =>
   Effect.promise(
@@ -108,13 +73,13 @@ describeWith(programs, "an archive whose download is cut", () => {
 
         const random = seededRandom(21)
         const bytesEach = (): number => Math.ceil(random() * 2 * (sizeBytes / (cuts + 1))) + 1
-        const first = yield* cuttingProxy(port, bytesEach)
+        const first = yield* cuttingProxy(port, cuts, bytesEach)
         const curl = ["-fsS", "-H", header, "-C", "-", "-o", byCurl, `http://127.0.0.1:${first.port}${path}`]
         while ((yield* run("curl", curl)) !== 0 && statSync(byCurl).size < sizeBytes);
         assert.isAbove(first.cuts, cuts / 3)
         assert.strictEqual(sha256Of(byCurl), sha256Of(whole))
 
-        const second = yield* cuttingProxy(port, bytesEach)
+        const second = yield* cuttingProxy(port, cuts, bytesEach)
         const wget = ["-q", "-c", "-t", "0", "--waitretry=0", "--header", header, "-O", byWget]
         assert.strictEqual(yield* run("wget", [...wget, `http://127.0.0.1:${second.port}${path}`]), 0)
         assert.isAbove(second.cuts, cuts / 3)

@@ -277,7 +277,7 @@ layer(TestServer.shared, live)("sending", (it) => {
       )
       const { files } = yield* manifest(laptop)
       assert.deepStrictEqual(
-        files.map((file) => [file.originalName, (file as unknown as { version: number }).version]),
+        files.map(({ originalName, version }) => [originalName, version]),
         Array.from({ length: 6 }, (_, index) => [`${index}.txt`, 2])
       )
     })

@@ -13,7 +13,11 @@ interface MadeDirectory {
 
 export interface ShownManifest {
   readonly directories: ReadonlyArray<{ readonly id: string; readonly name: string }>
-  readonly files: ReadonlyArray<{ readonly versionGroupId: string; readonly originalName: string }>
+  readonly files: ReadonlyArray<{
+    readonly versionGroupId: string
+    readonly originalName: string
+    readonly version: number
+  }>
   readonly generatedAt: string
   readonly cursor: string
 }

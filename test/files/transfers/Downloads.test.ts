@@ -12,6 +12,8 @@ const aUser = Effect.flatMap(TestServer, ({ makeUser }) => makeUser())
 const letters = "abcdefghijklmnopqrstuvwxyz"
 /** Longer than what is kept in memory. */
 const long = letters.repeat(2_000)
+/** no longer, and still in a file of its own */
+const shorter = letters.repeat(1_000)
 
 layer(TestServer.shared, live)("a download of a shared file", (it) => {
   it.effect("has the headers of its bytes, its name and its copies", () =>
@@ -237,7 +239,7 @@ layer(TestServer.own(), live)("a download of a file whose bytes are", (it) => {
       const { key } = yield* aUser
       const { dataDir } = yield* AppConfig
       for (const [text, spoil] of [
-        ["short", (path: string) => writeFileSync(path, "shirt")],
+        [shorter, (path: string) => writeFileSync(path, shorter.slice(1))],
         [long, (path: string) => rmSync(path)]
       ] as const) {
         const { fileId } = yield* uploaded(["a.txt", text], {}, { key })

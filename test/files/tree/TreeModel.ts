@@ -1,4 +1,4 @@
-import { numbered } from "#src/files/tree/FreeNames.ts"
+import { numberedName } from "#streams/files/NumberedName.ts"
 
 interface Node {
   readonly id: string
@@ -63,9 +63,9 @@ export class TreeModel {
     return onConflict === "fail" ? undefined : { name: this.free((one) => this.fileNamed(parent, one), name) }
   }
 
-  free(taken: (name: string) => unknown, name: string, number = numbered): string {
+  free(taken: (name: string) => unknown, name: string): string {
     for (let count = 1; ; count++) {
-      const candidate = number(name, count)
+      const candidate = numberedName(name, count)
       if (taken(candidate) === undefined) return candidate
     }
   }

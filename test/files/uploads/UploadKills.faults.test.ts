@@ -156,9 +156,9 @@ layer(stores, { excludeTestServices: true })("resumable uploads", (it) => {
         const clients = Array.from({ length: 4 }, () => new Uploader(sides, newAdminKey, random))
         yield* Effect.promise(async () => {
           await Promise.all(sides.map((side) => side.start()))
-          let isOver = false
+          const over = new AbortController()
           const working = clients.map(async (client, index) => {
-            for (let count = 0; !isOver; count++) await client.upload(`${index}-${count % 3}`)
+            for (let count = 0; !over.signal.aborted; count++) await client.upload(`${index}-${count % 3}`)
           })
           await Promise.all(
             sides.map(async (side) => {
@@ -169,7 +169,7 @@ layer(stores, { excludeTestServices: true })("resumable uploads", (it) => {
               }
             })
           )
-          isOver = true
+          over.abort()
           await Promise.all(working)
           await Promise.all(sides.map((side) => side.kill()))
         })

@@ -14,8 +14,8 @@ const connectMillis = 10_000
 const errorBytesMax = 64 * 1024
 const errorCharacters = 1_000
 
-/** the pauses between tries of which none got on: half a second, doubled up to half a minute */
-const firstPauseMillis = 500
+/** the pauses between tries of which none got on: a tenth of a second, doubled up to half a minute */
+const firstPauseMillis = 100
 const lastPauseMillis = 30_000
 /** above it the server is not waited for */
 const patienceSeconds = 60
@@ -121,7 +121,7 @@ export class Patience {
   #tries = 0
 
   /** @param triesMost tries in sequence that get nowhere */
-  constructor(url: string, signal: AbortSignal, triesMost = 8) {
+  constructor(url: string, signal: AbortSignal, triesMost = 10) {
     this.#url = url
     this.#signal = signal
     this.#triesMost = triesMost

@@ -24,7 +24,8 @@ export interface RemoteBytes extends Address {
 
 export const partial = 206
 export const unsatisfiable = 416
-const gone = 410
+/** It is not there, or is there no more for this request. */
+const missing = new Set([404, 410])
 
 const decoded = (text: string): string => {
   try {
@@ -65,11 +66,14 @@ const described = (address: Address, answer: Answer, isResumed: boolean): Remote
   }
 }
 
+/** A server that does not answer at once is not waited for. */
+const triesMost = 3
+
 /** What a link's error says is in the body of GET alone. */
 const explain = (client: ByteClient, { headers, url }: Address, signal: AbortSignal): Promise<Answer> =>
   accepted(
     () => client.ask({ method: "GET", url, headers: { ...headers, range: "bytes=0-0" } }, signal),
-    new Patience(url, signal)
+    new Patience(url, signal, triesMost)
   )
 
 /**
@@ -85,15 +89,15 @@ export const lookAt = async (
   const head = (more: Headers): Promise<Answer> =>
     accepted(
       () => client.ask({ method: "HEAD", url, headers: { ...headers, ...more } }, signal),
-      new Patience(url, signal),
-      new Set([gone])
+      new Patience(url, signal, triesMost),
+      missing
     )
   const answer = await head({})
   discard(answer)
-  if (answer.status !== gone) return described(address, answer, false)
+  if (!missing.has(answer.status)) return described(address, answer, false)
   const again = await head({ range: "bytes=0-" })
   discard(again)
-  if (again.status !== gone) return described(address, again, true)
+  if (!missing.has(again.status)) return described(address, again, true)
   const surprise = await explain(client, address, signal)
   discard(surprise)
   return described(address, surprise, true)

@@ -11,8 +11,8 @@ export const fileTreeFunctions: ReadonlyArray<string> = [
      END IF;
    END $$`,
 
-  // A directory that stays where it is until the transaction ends; null where it is none of the user's. It may have been
-  // moved while the lock was awaited.
+  // A directory that stays where it is until the transaction ends; null where it is none of the user's. Where it went to another
+  // bucket while the lock was awaited, that lock ends with its savepoint: nobody waits for a bucket who holds another.
   `CREATE FUNCTION file_hold(by_user text, in_directory text) RETURNS directories LANGUAGE plpgsql AS $$
    DECLARE held directories;
    BEGIN
@@ -20,10 +20,14 @@ export const fileTreeFunctions: ReadonlyArray<string> = [
        SELECT * INTO held FROM directories d
          WHERE d.id = in_directory AND d.user_id = by_user AND d.trash_id IS NULL;
        IF NOT FOUND THEN RETURN NULL; END IF;
-       PERFORM file_lock(held.bucket_id, false);
-       PERFORM 1 FROM directories d WHERE d.id = in_directory AND d.trash_id IS NULL
-         AND d.bucket_id = held.bucket_id AND d.path = held.path;
-       IF FOUND THEN RETURN held; END IF;
+       BEGIN
+         PERFORM file_lock(held.bucket_id, false);
+         PERFORM 1 FROM directories d WHERE d.id = in_directory AND d.trash_id IS NULL
+           AND d.bucket_id = held.bucket_id AND d.path = held.path;
+         IF FOUND THEN RETURN held; END IF;
+         RAISE EXCEPTION 'moved' USING ERRCODE = 'SB001';
+       EXCEPTION WHEN SQLSTATE 'SB001' THEN NULL;
+       END;
      END LOOP;
    END $$`,
 

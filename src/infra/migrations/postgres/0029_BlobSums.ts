@@ -8,6 +8,10 @@ export const blobSums: PostgresMigration = {
     // CRC-32 of all bytes, as of gzip; null: nothing has computed it yet.
     `ALTER TABLE blobs ADD COLUMN crc32 bigint CHECK (crc32 BETWEEN 0 AND 4294967295)`,
 
+    // The bytes of a short blob that has no file; random ones are not worth compressing.
+    `ALTER TABLE blobs ADD COLUMN bytes bytea CHECK (length(bytes) = size)`,
+    `ALTER TABLE blobs ALTER COLUMN bytes SET STORAGE EXTERNAL`,
+
     // The reservation of an upload under way becomes `needed`, or more where the quota has room, at most `wanted`. Null: there
     // is no such upload. Less than `needed`: the quota has no room for it.
     `CREATE FUNCTION blob_grow(upload text, needed bigint, wanted bigint, quota bigint) RETURNS bigint
@@ -29,15 +33,22 @@ export const blobSums: PostgresMigration = {
      END $$`,
 
     // Records refer to blobs. The row of one that has just come, with its sum, is written here, else it is there. Rows are
-    // locked in the order of their hashes, the user's sum behind them.
-    `CREATE FUNCTION blob_refer(in_store text, refs text[], hashes text[], sizes bigint[], sums bigint[],
-         by_user text, in_pool text, from_source text, until timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+    // locked in the order of their hashes, the user's sum behind them. Bytes that the rows themselves have are in `all_bytes`,
+    // each behind as many as its place says; -1: they are in a file.
+    `CREATE FUNCTION blob_refer(in_store text, refs text[], hashes text[], sizes bigint[], sums bigint[], places integer[],
+         all_bytes bytea, by_user text, in_pool text, from_source text, until timestamptz) RETURNS void
+         LANGUAGE plpgsql AS $$
      BEGIN
-       INSERT INTO blobs AS b (store, sha256, size, crc32, unreferenced_at)
-         SELECT DISTINCT ON (hash) in_store, decode(hash, 'hex'), size, crc, NULL::timestamptz
-         FROM unnest(hashes, sizes, sums) AS g(hash, size, crc) WHERE crc >= 0 ORDER BY hash
-         ON CONFLICT (store, sha256) DO UPDATE
-           SET unreferenced_at = NULL, checked_at = now(), damaged = false, crc32 = excluded.crc32;
+       INSERT INTO blobs AS b (store, sha256, size, crc32, bytes, unreferenced_at)
+         SELECT DISTINCT ON (hash, place < 0) in_store, decode(hash, 'hex'), size, crc,
+           CASE WHEN place >= 0 THEN substring(all_bytes FROM place + 1 FOR size::integer) END, NULL::timestamptz
+         FROM unnest(hashes, sizes, sums, places) AS g(hash, size, crc, place)
+         WHERE crc >= 0 AND NOT (place >= 0 AND EXISTS (
+           SELECT 1 FROM unnest(hashes, sums, places) AS f(hash, crc, place)
+           WHERE f.hash = g.hash AND f.crc >= 0 AND f.place < 0))
+         ORDER BY hash
+         ON CONFLICT (store, sha256) DO UPDATE SET unreferenced_at = NULL, checked_at = now(), damaged = false,
+           crc32 = excluded.crc32, bytes = coalesce(b.bytes, excluded.bytes);
        PERFORM 1 FROM blobs b WHERE b.store = in_store
          AND b.sha256 IN (SELECT decode(hash, 'hex') FROM unnest(hashes) AS g(hash)) ORDER BY b.sha256 FOR UPDATE;
        UPDATE blobs b SET unreferenced_at = NULL WHERE b.store = in_store AND b.unreferenced_at IS NOT NULL
