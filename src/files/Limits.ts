@@ -8,6 +8,8 @@ export const filesLimits = {
   sharedFileBytes: 100 * 1024 ** 3,
   /** resumable uploads of one user that are not complete; above it 409 */
   uploadsPerUser: 1_000,
+  /** open ones are counted this often, for `/metrics` */
+  uploadsCountedEveryMillis: 60_000,
   /** uploads that one is made of; above it 400 */
   uploadParts: 1_000,
   /** bytes of `Upload-Metadata` */

@@ -27,7 +27,7 @@ import { Receiving } from "./transfers/Receiving.ts"
 import { transferRoutes } from "./transfers/TransferRoutes.ts"
 import { JoinedUploads } from "./transfers/JoinedUploads.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
-import { counted } from "./TrafficMetrics.ts"
+import { counted, openUploads } from "./TrafficMetrics.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
 import { uploadSweep } from "./uploads/FinishedUploads.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
@@ -68,7 +68,8 @@ export const server: RoomServer = {
     roomDocumentRoute,
     treeSweep,
     linkSweep,
-    uploadSweep
+    uploadSweep,
+    openUploads
   ).pipe(Layer.provide(services)),
   raw: Layer.mergeAll(
     RawRoutes.addRaw(counted(archiveRoutes)),

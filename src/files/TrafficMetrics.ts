@@ -1,4 +1,7 @@
-import { Effect, Metric, Predicate } from "effect"
+import { Effect, Layer, Metric, Predicate, Schedule } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
+import { AppConfig } from "#src/Config.ts"
 import type { ByteSource, FileRange, FileSent, RawBody, RawReply, RawRoute } from "#src/front/RawRoute.ts"
 import type { HotStream } from "#src/front/HotRoute.ts"
 
@@ -31,7 +34,7 @@ export const linkUsed: Effect.Effect<void> = Metric.update(links, 1)
 
 type Headers = ReadonlyArray<readonly [string, string]>
 
-/** What is counted of the requests of one route. */
+/** Counters of the requests of one route. */
 interface Counts {
   readonly receivedBytes: (bytes: number) => void
   readonly sentBytes: (bytes: number) => void
@@ -148,12 +151,31 @@ export const counted = <E, R>(
       }
       return {
         ...route,
-        handle: (request, body, reply) =>
-          route.handle(
-            request,
-            isUpload ? countedBody(body, counts) : body,
-            new CountedReply(reply, counts, answered)
-          )
+        handle: (request, body, reply) => {
+          // The front sends no body to HEAD.
+          if (request.method === "HEAD") return route.handle(request, body, reply)
+          const countedReply = new CountedReply(reply, counts, answered)
+          return route.handle(request, isUpload ? countedBody(body, counts) : body, countedReply)
+        }
       }
     })
   })
+
+/** Resumable uploads of all processes on `/metrics`. */
+export const openUploads = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const sql = yield* SqlClient
+    const { limits } = yield* AppConfig
+    let open = 0
+    const count = sql<{
+      open: number
+    }>`SELECT count(*)::float8 AS open FROM uploads WHERE done_at IS NULL`.pipe(
+      Effect.map(([row]) => void (open = row?.open ?? 0)),
+      Effect.catch((error) => Effect.logDebug("open uploads were not counted", error))
+    )
+    yield* Effect.forkScoped(Effect.repeat(count, Schedule.spaced(limits.uploadsCountedEveryMillis)))
+    yield* SampledMetrics.register([
+      ["signalbox_files_uploads_open", "Resumable uploads that are not complete", () => open]
+    ])
+  })
+)

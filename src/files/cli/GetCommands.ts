@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, Option, Redacted } from "effect"
 import { Argument, Command, Flag, Prompt } from "effect/cli"
 import { CommandFailed } from "#src/cli/CommandFailed.ts"
-import { Connection, KeyRefused, RequestRefused, type Target } from "#src/cli/Connection.ts"
+import { Connection, RequestRefused, type Target } from "#src/cli/Connection.ts"
 import { json, show } from "#src/cli/Output.ts"
 import { makeProgressBar } from "#src/cli/ProgressBar.ts"
 import { ByteClient, bytesWork } from "./bytes/ByteClient.ts"
@@ -147,28 +147,28 @@ const wrongMost = 3
 /** Programs write UTF-8 into headers, byte by byte. */
 const headerBytes = (text: string): string => Buffer.from(text, "utf8").toString("latin1")
 
-/** What a link leads to; its password is asked for where it has one. */
+const addressOf = (url: string, password: string | undefined): Address => ({
+  url,
+  headers: password === undefined ? {} : { "x-share-password": headerBytes(password) }
+})
+
+/** Looks at the bytes behind a link; its password is asked for where it has one. */
 const lookThrough = Effect.fnUntraced(function* (client: ByteClient, url: string, isGiven: boolean) {
-  let address: Address = { url, headers: {} }
-  for (let asked = 0; ; asked++) {
-    const question = asked === 0 ? "Password of the link" : "That is wrong. Password of the link"
-    if (asked > 0 || isGiven) {
-      const password = yield* askPassword(question)
-      address = { url, headers: { "x-share-password": headerBytes(password) } }
-    }
-    const isLast = asked === wrongMost || (asked > 0 && !process.stdin.isTTY)
+  const question = "Password of the link"
+  const isTerminal = process.stdin.isTTY
+  let password = isGiven ? yield* askPassword(question) : undefined
+  for (let wrong = 0; ;) {
+    const address = addressOf(url, password)
     const looked = yield* bytesWork((signal) => lookAt(client, address, signal)).pipe(
-      Effect.catchIf(
-        (error) => error instanceof KeyRefused,
-        () =>
-          isLast
-            ? Effect.fail(new RequestRefused({ text: "The link's password is another one" }))
-            : Effect.succeed(undefined)
-      )
+      Effect.catchTag("KeyRefused", () => Effect.succeed(undefined))
     )
     if (looked !== undefined) return looked
-    if (asked === 0 && !isGiven && !process.stdin.isTTY)
+    if (password === undefined && !isTerminal)
       return yield* new RequestRefused({ text: "The link has a password: --password reads it" })
+    if (password !== undefined) wrong++
+    if (wrong === wrongMost || (wrong > 0 && !isTerminal))
+      return yield* new RequestRefused({ text: "The link's password is another one" })
+    password = yield* askPassword(wrong === 0 ? question : `That is wrong. ${question}`)
   }
 })
 

@@ -70,7 +70,7 @@ export const openUploads = Effect.fnUntraced(function* ({ bucket }: UploadTarget
   )
 })
 
-/** What an upload is known by: the bytes are checked by their hash in any case. */
+/** An upload is known by this again; the bytes are checked by their hash in any case. */
 const resumeKey = (path: string, size: number | null, modifiedAt: string | null): string =>
   JSON.stringify([path.normalize("NFC"), size, modifiedAt === null ? null : Date.parse(modifiedAt)])
 

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { Directory } from "#schemas/files/Directory.ts"
 import type { StoredFile } from "#schemas/files/StoredFile.ts"
-import { Connection, type ConnectionFailure, RequestRefused } from "#src/cli/Connection.ts"
+import { Connection, RequestRefused } from "#src/cli/Connection.ts"
 
-/** What a path or an id on the server names. */
+/** The file or directory that a path or an id on the server names. */
 export type RemotePlace =
   | { readonly kind: "root" }
   | { readonly kind: "directory"; readonly directory: Directory }
@@ -37,26 +37,13 @@ export const directoryAt = Effect.fnUntraced(function* (names: ReadonlyArray<str
 })
 
 /** The file of a path; undefined: there is none. */
-const fileAt = (
-  names: ReadonlyArray<string>
-): Effect.Effect<StoredFile | undefined, ConnectionFailure, Connection> =>
-  Effect.gen(function* () {
-    const { ask } = yield* Connection
-    const path = names.join("/")
-    const q = names.at(-1) ?? ""
-    let after: string | null = ""
-    while (after !== null) {
-      const cursor: string = after
-      const page: { readonly files: ReadonlyArray<StoredFile>; readonly cursor: string | null } = yield* ask(
-        (client) =>
-          client.storedFiles.searchFiles({ query: { q, limit: 1_000, ...(cursor !== "" && { cursor }) } })
-      )
-      const found = page.files.find((file) => file.path === path)
-      if (found !== undefined) return found
-      after = page.cursor
-    }
-    return undefined
-  })
+const fileAt = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
+  const { ask } = yield* Connection
+  const { files } = yield* ask((client) =>
+    client.storedFiles.searchFiles({ query: { path: names.join("/") } })
+  )
+  return files[0]
+})
 
 /** By an id, or by a path such as `docs/reports/may.pdf`; behind a slash it is a directory. Fails where there is none. */
 export const placeOf = Effect.fnUntraced(function* (text: string) {

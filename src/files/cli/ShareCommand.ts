@@ -20,7 +20,7 @@ const minutesIn = (text: string): number | undefined => {
   return count === undefined ? undefined : Number(count) * minutesOf[unit as keyof typeof minutesOf]
 }
 
-/** What the links of a path lead to. */
+/** The file or directory that links of a path lead to, as requests name it. */
 const sharedAt = Effect.fnUntraced(function* (text: string) {
   const { ask } = yield* Connection
   const found = yield* placeOf(text)

@@ -7,7 +7,7 @@ import { accepted, type Answer, type ByteClient, Patience, refusalText } from ".
 import type { LocalFile } from "./LocalFiles.ts"
 import type { SentFile, Told, UploadTarget } from "./UploadTarget.ts"
 
-/** What is wrong with one of the files, not with the server or the key. */
+/** Refusals of one of the files: the server and the key are well. */
 const ofOneFile = new Set([400, 409, 413, 422])
 
 interface ReadFile {

@@ -69,7 +69,7 @@ const described = (address: Address, answer: Answer, isResumed: boolean): Remote
 /** A server that does not answer at once is not waited for. */
 const triesMost = 3
 
-/** What a link's error says is in the body of GET alone. */
+/** Asks by GET, whose errors alone have words. */
 const explain = (client: ByteClient, { headers, url }: Address, signal: AbortSignal): Promise<Answer> =>
   accepted(
     () => client.ask({ method: "GET", url, headers: { ...headers, range: "bytes=0-0" } }, signal),
