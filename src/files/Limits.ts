@@ -14,8 +14,12 @@ export const filesLimits = {
   uploadParts: 1_000,
   /** bytes of `Upload-Metadata` */
   uploadMetadataBytes: 8_192,
+  /** an earlier request on the same upload reads what came before its connection was cut, for so long at most … */
+  uploadDrainMillis: 2_000,
+  /** … and until nothing has come for so long */
+  uploadQuietMillis: 200,
   /** a request waits this long for an earlier one of another process to let go of its upload */
-  uploadTurnMillis: 1_000,
+  uploadTurnMillis: 3_000,
   /** uploads whose bytes are all there become files at the latest so long after their last request */
   uploadSweepEveryMillis: 60_000,
   /** devices of one user that are not deleted */

@@ -29,9 +29,9 @@ import { JoinedUploads } from "./transfers/JoinedUploads.ts"
 import { UploadedFiles } from "./transfers/UploadedFiles.ts"
 import { counted, openUploads } from "./TrafficMetrics.ts"
 import { treeEndpoints, treeServices, treeSweep } from "./tree/TreeServices.ts"
+import { uploadSweep } from "./uploads/FinishedUploads.ts"
 import { tusRoutes } from "./uploads/TusRoutes.ts"
 import { Uploads } from "./uploads/Uploads.ts"
-import { uploadSweep } from "./uploads/UploadSweep.ts"
 
 /** Bytes, up and down. */
 const transfers = Layer.mergeAll(FileReads.layer, Receiving.layer, JoinedUploads.layer).pipe(

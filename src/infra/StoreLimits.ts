@@ -109,8 +109,8 @@ export const storeLimits = {
   blobCheckBytesPerSecond: 64 * 1024 * 1024,
   /** an upload in several requests is over when nothing was appended to it for so long */
   uploadKeptMillis: 24 * 3_600_000,
-  /** what has come of such a request is made durable this often, so that no more is lost when the process is killed */
-  uploadSyncMillis: 1_000,
+  /** what has come of such a request is written, and what was written made durable, this often */
+  uploadSyncMillis: 500,
   /** a request that only reads an upload's bytes shows this often that it is under way */
   uploadRenewMillis: 5_000,
   /** uploads whose bytes so far came to this process, of which it keeps the hash */

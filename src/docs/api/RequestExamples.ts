@@ -129,6 +129,7 @@ const id = "2sJH7aQmXy4TzWcVbN8kLp"
 /** Example values of path parameters, by the segment in front of each, or by two of them. */
 const pathValues: Readonly<Record<string, string>> = {
   files: `fil_${id}`,
+  download: "root",
   "api/files": `fv_${id}`,
   versions: `fv_${id}`,
   directories: `dir_${id}`,

@@ -45,7 +45,9 @@ const fileColumns = `g.path, ${seconds("v.modified_at")}, v.sha256, v.size::floa
   blob.crc32::float8 AS crc32, v.store, coalesce(blob.damaged, true) AS damaged,
   v.is_encrypted AS "isEncrypted", ${isTaken}`
 
-/** Reads what is below a directory, in the byte order of paths, in the caller's snapshot. */
+const hasOwnName = ({ isEncrypted, isTaken }: FoundRow): boolean => !isTaken && !isEncrypted
+
+/** Reads what is below a directory, in the byte order of paths. */
 export const makeEntries = (sql: SqlClient, entriesAtOnce: number) => {
   const page = ({ bucketId, path }: Directory, after: string) => {
     const end = rangeEnd(path)
@@ -88,8 +90,14 @@ export const makeEntries = (sql: SqlClient, entriesAtOnce: number) => {
     }
   })
 
-  /** Names that were given to files are remembered in `given`, for one archive. */
-  return Effect.fnUntraced(function* <E, R>(
+  /** All of it where one statement has it, which is a snapshot by itself; undefined: it takes several. */
+  const atOnce = (directory: Directory): Effect.Effect<ReadonlyArray<EntryRow> | undefined, SqlError> =>
+    Effect.map(page(directory, directory.path), (rows) =>
+      rows.length < entriesAtOnce && rows.every(hasOwnName) ? rows : undefined
+    )
+
+  /** All of it, page by page, in the caller's snapshot. */
+  const paged = Effect.fnUntraced(function* <E, R>(
     directory: Directory,
     use: (rows: ReadonlyArray<EntryRow>) => Effect.Effect<void, E, R>
   ) {
@@ -98,12 +106,12 @@ export const makeEntries = (sql: SqlClient, entriesAtOnce: number) => {
       const found = yield* page(directory, after)
       const rows: Array<EntryRow> = []
       for (const row of found) {
-        const hasOwn = !row.isTaken && !row.isEncrypted
-        rows.push(hasOwn ? row : { ...row, path: yield* named(directory.bucketId, row, given) })
+        rows.push(hasOwnName(row) ? row : { ...row, path: yield* named(directory.bucketId, row, given) })
       }
       yield* use(rows)
       after = found.at(-1)?.path ?? after
       if (found.length < entriesAtOnce) return
     }
   })
+  return { atOnce, paged }
 }

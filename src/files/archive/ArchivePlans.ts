@@ -25,6 +25,8 @@ interface Parts {
   readonly limits: Limits
 }
 
+type Entries = ReturnType<typeof makeEntries>
+
 /** Blobs of which no CRC-32 is known. */
 class Unsummed extends Data.TaggedError("Unsummed")<{ readonly blobs: ReadonlyArray<Blob> }> {}
 
@@ -65,14 +67,18 @@ export class PlanMemory {
   }
 }
 
-/** Adds one directory, with all that is below it, to a plan. */
-const adding = ({ blobs, limits, sql }: Parts) => {
-  const below = makeEntries(sql, limits.walkEntriesAtOnce)
+/** Adds one directory, with all that is below it, to a plan. `all`: its entries, where they are known already. */
+const adding = ({ blobs, limits }: Parts, { paged }: Entries) => {
   const tooMany = UnprocessableContent.of(
     `An archive has at most ${limits.archiveEntries} entries: get the directories in it one by one`,
     { code: "archive_too_large" }
   )
-  return Effect.fnUntraced(function* (planner: ArchivePlanner, memory: PlanMemory, directory: Directory) {
+  return Effect.fnUntraced(function* (
+    planner: ArchivePlanner,
+    memory: PlanMemory,
+    directory: Directory,
+    all?: ReadonlyArray<EntryRow>
+  ) {
     const top = `${directory.name}/`
     planner.add({ path: top, modifiedSeconds: Math.floor(directory.modifiedAt.getTime() / 1000) })
     const add = Effect.fnUntraced(function* (rows: ReadonlyArray<EntryRow>) {
@@ -88,27 +94,29 @@ const adding = ({ blobs, limits, sql }: Parts) => {
       if (planner.entries > limits.archiveEntries) return yield* tooMany
       if (!memory.grow(planner.heldBytes)) return yield* busy
     })
-    yield* below(directory, add)
+    yield* all === undefined ? paged(directory, add) : add(all)
   })
 }
 
 /** Makes plans of archives, each of one snapshot of a directory. */
 export const makePlans = Effect.fnUntraced(function* (parts: Parts) {
-  const { blobs, limits, walk } = parts
-  const add = adding(parts)
+  const { blobs, limits, sql, walk } = parts
+  const entries = makeEntries(sql, limits.walkEntriesAtOnce)
+  const add = adding(parts, entries)
   const shares = new FairShares(limits.archivePlansBytes)
   const atOnce = yield* Semaphore.make(limits.archivePlansAtOnce)
 
   const planned = Effect.fnUntraced(function* (place: ArchivePlace, memory: PlanMemory) {
     const planner = new ArchivePlanner()
+    const all = "directory" in place ? yield* entries.atOnce(place.directory) : undefined
     const reads = Effect.gen(function* () {
-      if ("directory" in place) return yield* add(planner, memory, place.directory)
+      if ("directory" in place) return yield* add(planner, memory, place.directory, all)
       const { readable, rootOf } = place
       for (const bucket of yield* walk.buckets(rootOf)) {
         if (readable === "all" || readable.has(bucket.name)) yield* add(planner, memory, bucket)
       }
     })
-    yield* walk.snapshot(reads)
+    yield* all === undefined ? walk.snapshot(reads) : reads
     return planner.finish()
   })
 

@@ -1,5 +1,5 @@
 import { close } from "node:fs"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, Layer, Predicate, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { ServiceUnavailable, UnprocessableContent } from "#schemas/core/Problem.ts"
 import type { ArchivePlan, BlobPart } from "#streams/files/archive/ArchivePlan.ts"
@@ -51,12 +51,16 @@ export class Archives extends Context.Service<
       const { limits } = yield* AppConfig
       const planOf = yield* makePlans({ sql: yield* SqlClient, walk: yield* Walk, blobs, limits })
       const run = Effect.runForkWith(yield* Effect.context<never>())
-      // The file is looked at, so that its damage is known.
+      // The blob is looked at, so that its damage is known; a short one may live in its row.
+      const look = (blob: Blob): Effect.Effect<number | Buffer, ServiceUnavailable> =>
+        blob.sizeBytes > limits.shortFileBytes ? blobs.open(blob) : blobs.read(blob)
       const noteDamage = (blob: Blob): void =>
         void run(
-          Effect.match(blobs.open(blob), {
+          Effect.match(look(blob), {
             onFailure: () => undefined,
-            onSuccess: (fd) => close(fd, () => undefined)
+            onSuccess: (found) => {
+              if (Predicate.isNumber(found)) close(found, () => undefined)
+            }
           })
         )
       return Archives.of({

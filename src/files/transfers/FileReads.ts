@@ -62,7 +62,7 @@ export class FileReads extends Context.Service<
             const { id, sizeBytes } = file
             const bytes = recent.bytesOf(id)
             if (bytes !== undefined) return Effect.succeed(bytes)
-            if (sizeBytes === 0 || sizeBytes > limits.shortFileBytes) return reading(file, blobs.open)
+            if (sizeBytes > limits.shortFileBytes) return reading(file, blobs.open)
             return Effect.tap(reading(file, blobs.read), (whole) =>
               Effect.sync(() => recent.putBytes(id, whole))
             )

@@ -85,16 +85,79 @@ const taken = (waiting: Array<Waiting>): ReadonlyArray<Waiting> => {
   return waiting.splice(0, requests)
 }
 
+type Write = (
+  requests: readonly [Joinable, ...ReadonlyArray<Joinable>]
+) => Effect.Effect<ReadonlyArray<WrittenFile>, Failure>
+
+/** Ends every request by one transaction; where that fails, each by one of its own. */
+const together = (
+  write: Write,
+  [first, ...others]: readonly [Waiting, ...ReadonlyArray<Waiting>]
+): Effect.Effect<unknown> => {
+  const some = [first, ...others]
+  const alone = ({ done, request }: Waiting) => Deferred.into(write([request]), done)
+  if (others.length === 0) return alone(first)
+  return Effect.matchEffect(write([first.request, ...others.map(({ request }) => request)]), {
+    onSuccess: (written) => {
+      let at = 0
+      return Effect.forEach(some, ({ done, request }) => {
+        at += request.files.length
+        return Deferred.succeed(done, written.slice(at - request.files.length, at))
+      })
+    },
+    // Postgres is away for all of them.
+    onFailure: (failure) =>
+      Predicate.isTagged(failure, "ServiceUnavailable")
+        ? Effect.forEach(some, ({ done }) => Deferred.fail(done, failure))
+        : Effect.forEach(some, alone)
+  }).pipe(Effect.onError((cause) => Effect.forEach(some, ({ done }) => Deferred.failCause(done, cause))))
+}
+
+/** The requests that wait, by the places that they are for. */
+class Lanes {
+  readonly #lanes = new Map<string, { readonly waiting: Array<Waiting>; underWay: number }>()
+  readonly #write: Write
+  readonly #run: (effect: Effect.Effect<unknown>) => void
+
+  constructor(write: Write, run: (effect: Effect.Effect<unknown>) => void) {
+    this.#write = write
+    this.#run = run
+  }
+
+  add(waiting: Waiting): void {
+    const name = laneOf(waiting.request)
+    const lane = this.#lanes.get(name) ?? { waiting: [], underWay: 0 }
+    this.#lanes.set(name, lane)
+    lane.waiting.push(waiting)
+    this.#advance(name)
+  }
+
+  #advance(name: string): void {
+    const lane = this.#lanes.get(name)
+    if (lane === undefined || lane.underWay >= atOnce) return
+    const [first, ...others] = taken(lane.waiting)
+    if (first === undefined) {
+      if (lane.underWay === 0) this.#lanes.delete(name)
+      return
+    }
+    lane.underWay++
+    const over = Effect.sync(() => {
+      lane.underWay--
+      this.#advance(name)
+    })
+    this.#run(Effect.ensuring(together(this.#write, [first, ...others]), over))
+  }
+}
+
 const make = Effect.gen(function* () {
   const blobs = yield* BlobStore
   const uploaded = yield* UploadedFiles
   const quotas = yield* StorageQuotas
   const run = yield* FiberSet.makeRuntime()
-  const lanes = new Map<string, { readonly waiting: Array<Waiting>; underWay: number }>()
 
   /** One transaction for requests of one lane. */
-  const write = (first: Joinable, requests: ReadonlyArray<Joinable>) => {
-    const { place, source, userId } = first
+  const write: Write = (requests) => {
+    const [{ place, source, userId }] = requests
     const incoming = { userId, quotaBytes: quotas.of(userId) }
     const staged = requests.flatMap(({ files }) => files.map((file) => file.staged))
     return blobs.publishRows(incoming, staged, (made) => {
@@ -106,62 +169,12 @@ const make = Effect.gen(function* () {
       return uploaded.write(userId, source, place, files)
     })
   }
-
-  const alone = ({ done, request }: Waiting) => Deferred.into(write(request, [request]), done)
-
-  const together = (some: ReadonlyArray<Waiting>): Effect.Effect<unknown> => {
-    const [first] = some
-    if (first === undefined) return Effect.void
-    if (some.length === 1) return alone(first)
-    const requests = some.map(({ request }) => request)
-    return Effect.matchEffect(write(first.request, requests), {
-      onSuccess: (written) => {
-        let at = 0
-        return Effect.forEach(some, ({ done, request }) => {
-          at += request.files.length
-          return Deferred.succeed(done, written.slice(at - request.files.length, at))
-        })
-      },
-      onFailure: (failure) =>
-        Predicate.isTagged(failure, "ServiceUnavailable")
-          ? Effect.forEach(some, ({ done }) => Deferred.fail(done, failure))
-          : Effect.forEach(some, alone)
-    })
-  }
-
-  const advance = (name: string): void => {
-    const lane = lanes.get(name)
-    if (lane === undefined || lane.underWay >= atOnce) return
-    const some = taken(lane.waiting)
-    if (some.length === 0) {
-      if (lane.underWay === 0) lanes.delete(name)
-      return
-    }
-    lane.underWay++
-    const over = Effect.sync(() => {
-      lane.underWay--
-      advance(name)
-    })
-    run(
-      Effect.ensuring(
-        Effect.onError(together(some), (cause) =>
-          Effect.forEach(some, ({ done }) => Deferred.failCause(done, cause))
-        ),
-        over
-      )
-    )
-  }
-
+  const lanes = new Lanes(write, run)
   const joined = Effect.fnUntraced(function* (request: Joinable) {
-    const name = laneOf(request)
     const done = yield* Deferred.make<ReadonlyArray<WrittenFile>, Failure>()
-    const lane = lanes.get(name) ?? { waiting: [], underWay: 0 }
-    lanes.set(name, lane)
-    lane.waiting.push({ request, done })
-    advance(name)
+    lanes.add({ request, done })
     return yield* Deferred.await(done)
   })
-
   return JoinedUploads.of({
     publish: (arrival, request) =>
       isJoinable(request)

@@ -1,4 +1,4 @@
-import { Effect, Predicate } from "effect"
+import { Effect, Layer, Predicate } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { UploadedFile } from "#schemas/files/UploadedFile.ts"
 import {
@@ -12,6 +12,7 @@ import { isComplete } from "#streams/files/uploads/UploadProgress.ts"
 import { AppConfig } from "#src/Config.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import type { NewBlob } from "#src/infra/blobs/BlobIndex.ts"
+import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import { UploadedFiles, uploadedItem } from "../transfers/UploadedFiles.ts"
 import { directoryGone, Tree } from "../tree/Tree.ts"
 import { Uploads, type UploadRow, type UploadTarget, usualBucket } from "./Uploads.ts"
@@ -96,3 +97,26 @@ export const makeFinishing = Effect.gen(function* () {
 })
 
 export type Finishing = Effect.Success<typeof makeFinishing>
+
+/**
+ * Makes files of uploads whose last request died behind its last byte, and forgets those that are over. One that cannot
+ * become a file, as another version came between, waits for its client to ask.
+ */
+export const uploadSweep = Layer.unwrap(
+  Effect.gen(function* () {
+    const uploads = yield* Uploads
+    const { finished } = yield* makeFinishing
+    const { limits } = yield* AppConfig
+    const finishLeft = Effect.gen(function* () {
+      for (const upload of yield* uploads.left(limits.uploadSweepEveryMillis))
+        yield* Effect.catch(finished(upload), (error) =>
+          Effect.logDebug(`The upload ${upload.id} is complete and becomes no file`, error)
+        )
+    })
+    return Sweeps.layer({
+      name: "uploads",
+      every: "uploadSweepEveryMillis",
+      run: Effect.andThen(finishLeft, uploads.sweep)
+    })
+  })
+)

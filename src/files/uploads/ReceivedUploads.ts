@@ -35,7 +35,7 @@ export interface Sent {
   readonly checksum: UploadChecksum | undefined
 }
 
-/** What has come of a request. */
+/** The outcome of a request that brings bytes. */
 export type Received =
   /** the client has left, or a checksum is wrong: there is nothing else to say */
   | "gone"
@@ -66,8 +66,25 @@ const contentOf = (
   }
 }
 
-/** Takes the bytes of requests, and makes the file when they are all there. */
-export const makeReceiving = Effect.gen(function* () {
+/** Why a body was not taken to its end; what came before may be kept. */
+const problemOfCut = (cut: Cut, maxBytes: number): Problem | "gone" | "mismatch" => {
+  switch (cut) {
+    case "gone":
+    case "mismatch":
+      return cut
+    case "slow":
+      return RequestTimeout.of("body: comes too slowly; what came is kept")
+    case "tooLong":
+      return PayloadTooLarge.of(`body: at most ${maxBytes} bytes`)
+    case "later":
+      return endedByLater
+    case "key":
+      return invalidKey()
+  }
+}
+
+/** Appends what a request brings to the bytes of its upload. */
+const makeAppending = Effect.gen(function* () {
   const blobs = yield* BlobStore
   const uploads = yield* Uploads
   const { limits } = yield* AppConfig
@@ -86,38 +103,30 @@ export const makeReceiving = Effect.gen(function* () {
     yield* blobs.resize(upload.id, { needed, wanted }, quotas.of(upload.userId))
   })
 
-  const append = Effect.fnUntraced(function* (exchange: KeyedExchange, turn: UploadTurn, sent: Sent) {
+  return Effect.fnUntraced(function* (exchange: KeyedExchange, turn: UploadTurn, sent: Sent) {
     const { upload } = turn
     const { declaredBytes } = exchange.body
     yield* grow(upload, sent, declaredBytes)
     const content = new StoppableSource<Exclude<BodyEnd, "complete"> | "mismatch", "later" | "key">(
       contentOf(exchange, sent.checksum)
     )
-    turn.onEnd(() => content.stop("later"))
+    turn.brings({ stop: () => content.stop("later"), quietMillis: () => content.quietMillis })
     const unwatch = exchange.watch(() => content.stop("key"))
-    const options = { declaredBytes, isWholeOnly: sent.checksum !== undefined }
+    // How long a body without a length is, the disk tells.
+    const roomBytes = declaredBytes ?? (upload.length === null ? 0 : undefined)
+    const options = { roomBytes, isWholeOnly: sent.checksum !== undefined }
     return yield* Effect.ensuring(
       blobs.append(upload.id, sent.offset, content.next, options),
       Effect.sync(unwatch)
     )
   })
+})
 
-  /** Undefined: what has come is kept, and there is nobody to tell. */
-  const problemOf = (error: Cut): Problem | "gone" | "mismatch" => {
-    switch (error) {
-      case "gone":
-      case "mismatch":
-        return error
-      case "slow":
-        return RequestTimeout.of("body: comes too slowly; what came is kept")
-      case "tooLong":
-        return PayloadTooLarge.of(`body: at most ${limits.sharedFileBytes} bytes`)
-      case "later":
-        return endedByLater
-      case "key":
-        return invalidKey()
-    }
-  }
+/** Takes the bytes of requests, and makes the file when they are all there. */
+export const makeReceiving = Effect.gen(function* () {
+  const append = yield* makeAppending
+  const blobs = yield* BlobStore
+  const { limits } = yield* AppConfig
 
   return (finishing: Finishing) =>
     Effect.fnUntraced(function* (
@@ -139,7 +148,9 @@ export const makeReceiving = Effect.gen(function* () {
       const appended = yield* Effect.result(append(exchange, turn, sent))
       if (Result.isFailure(appended)) {
         const { failure } = appended
-        const problem = Predicate.isString(failure) ? problemOf(failure) : refusalOf(failure)
+        const problem = Predicate.isString(failure)
+          ? problemOfCut(failure, limits.sharedFileBytes)
+          : refusalOf(failure)
         return Predicate.isString(problem) ? problem : yield* Effect.fail(problem)
       }
       const offset = appended.success
@@ -147,7 +158,10 @@ export const makeReceiving = Effect.gen(function* () {
         return yield* Conflict.of(`Upload-Offset: the upload has ${offset.written} bytes`)
       const now = { ...upload, offset, length: upload.length ?? sent.length ?? null, isBusy: false }
       const isOpen = now.length === null && bytes === undefined
-      if (isOpen) yield* Effect.ignore(blobs.resize(upload.id, { needed: offset, wanted: offset }, null))
+      if (isOpen)
+        yield* Effect.catch(blobs.resize(upload.id, { needed: offset, wanted: offset }, null), (error) =>
+          Effect.logDebug(`The upload ${upload.id} counts as more than its bytes`, error)
+        )
       const file = isComplete(now) ? yield* finishing.finished(now) : undefined
       return { offset, length: now.length, file }
     })

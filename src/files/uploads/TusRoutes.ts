@@ -124,16 +124,20 @@ const sentOf = Effect.fnUntraced(function* ({ request }: KeyedExchange) {
   return { offset, length, checksum }
 })
 
-type Url = RawServerUrl["Service"]["urlFor"]
-
-const handlersOf = (resource: UploadResource, expiresOf: () => Date, urlOf: Url, partsMax: number) => {
+/** The common part of handlers. */
+interface Serving {
+  readonly resource: UploadResource
+  readonly partsMax: number
+  readonly expiresOf: () => Date
   /** A file's link is an address, not a path. */
-  const withUrl = (exchange: KeyedExchange, file: UploadState["file"]) =>
-    file === undefined || file.directUrl === null
-      ? Effect.succeed(file)
-      : Effect.map(urlOf(exchange.request), (url) => ({ ...file, directUrl: url + file.directUrl }))
+  readonly addressed: (
+    exchange: KeyedExchange,
+    file: UploadState["file"]
+  ) => Effect.Effect<UploadState["file"]>
+}
 
-  const create: Handle = Effect.fnUntraced(function* (exchange, key) {
+const creating = ({ addressed, expiresOf, partsMax, resource }: Serving): Handle =>
+  Effect.fnUntraced(function* (exchange, key) {
     const { request } = exchange
     const headerOf = (name: string): string => request.header(name)
     const kind = yield* orInvalid(readKind(request.header("upload-concat"), uploadsPath, partsMax))
@@ -150,17 +154,23 @@ const handlersOf = (resource: UploadResource, expiresOf: () => Date, urlOf: Url,
       if (hasBytes) {
         const received = yield* resource.receive(exchange, turn, { ...sent, length: undefined, offset: 0 })
         if (Predicate.isString(received)) return received
-        return { ...received, file: yield* withUrl(exchange, received.file) }
+        return { ...received, file: yield* addressed(exchange, received.file) }
       }
       const state = yield* resource.state(turn)
-      return { ...state, file: yield* withUrl(exchange, state.file) }
+      return { ...state, file: yield* addressed(exchange, state.file) }
     }).pipe(Effect.scoped)
     // Without this answer nobody knows its address.
-    const ended = Effect.ignore(Effect.scoped(Effect.flatMap(resource.take(key, id), resource.end)))
+    const ended = Effect.catch(
+      Effect.scoped(Effect.flatMap(resource.take(key, id), resource.end)),
+      (problem) => Effect.logDebug(`The upload ${id} ends by itself`, problem)
+    )
     const received = yield* Effect.onError(begun, () => ended)
     if (Predicate.isString(received)) yield* ended
     return tell(exchange, 201, received, headers)
   })
+
+const handlersOf = (serving: Serving) => {
+  const { addressed, expiresOf, resource } = serving
 
   const append: Handle = Effect.fnUntraced(function* (exchange, key) {
     const id = yield* idOf(exchange)
@@ -170,7 +180,7 @@ const handlersOf = (resource: UploadResource, expiresOf: () => Date, urlOf: Url,
       yield* UnsupportedMediaType.of(`Content-Type: expected ${offsetStream}`)
     const turn = yield* resource.take(key, id)
     const received = yield* resource.receive(exchange, turn, { ...sent, offset: offset ?? 0 })
-    const file = Predicate.isString(received) ? undefined : yield* withUrl(exchange, received.file)
+    const file = Predicate.isString(received) ? undefined : yield* addressed(exchange, received.file)
     const told = Predicate.isString(received) ? received : { ...received, file }
     return tell(exchange, 204, told, [["Upload-Expires", dated(expiresOf())]])
   }, Effect.scoped)
@@ -178,7 +188,7 @@ const handlersOf = (resource: UploadResource, expiresOf: () => Date, urlOf: Url,
   const head: Handle = Effect.fnUntraced(function* (exchange, key) {
     const turn = yield* resource.take(key, yield* idOf(exchange))
     const state = yield* resource.state(turn)
-    const file = yield* withUrl(exchange, state.file)
+    const file = yield* addressed(exchange, state.file)
     exchange.setHeader("Cache-Control", "no-store")
     return exchange.send(200, stateHeaders({ ...state, file }))
   }, Effect.scoped)
@@ -196,10 +206,10 @@ const handlersOf = (resource: UploadResource, expiresOf: () => Date, urlOf: Url,
     return exchange.sendJson(200, { uploads: (yield* resource.open(key)).map(shown) })
   })
 
-  return { create, append, head, end, read, list }
+  return { create: creating(serving), append, head, end, read, list }
 }
 
-/** What is spoken here, for clients that ask, and for browsers of other origins before their requests. */
+/** The protocol as it is spoken here, for clients that ask, and for browsers of other origins before their requests. */
 const options =
   (maxBytes: number, allow: string) =>
   (exchange: KeyedExchange): Effect.Effect<void> =>
@@ -228,8 +238,15 @@ export const tusRoutes = Effect.gen(function* () {
   const serve = yield* keyedServing
   const open = yield* openServing
   const fromDevice = yield* makeHandleFromDevice
-  const expiresOf = (): Date => new Date(Date.now() + limits.uploadKeptMillis)
-  const handlers = handlersOf(resource, expiresOf, urlFor, limits.uploadParts)
+  const handlers = handlersOf({
+    resource,
+    partsMax: limits.uploadParts,
+    expiresOf: () => new Date(Date.now() + limits.uploadKeptMillis),
+    addressed: ({ request }, file) =>
+      file === undefined || file.directUrl === null
+        ? Effect.succeed(file)
+        : Effect.map(urlFor(request), (url) => ({ ...file, directUrl: url + file.directUrl }))
+  })
   const { endpoints } = UploadsApi
   const served = (endpoint: (typeof endpoints)[keyof typeof endpoints], handle: Handle): RawRoute["handle"] =>
     serve(accessOf(endpoint, UploadsApi), endpoint.path, fromDevice(handle))

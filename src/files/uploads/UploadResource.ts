@@ -35,13 +35,10 @@ export interface UploadState extends Pick<
 
 const described = { Whole: "whole", Part: "part", Joined: "joined" } as const
 
-/** Uploads that come in several requests, without the headers of a dialect. Source: contract/files#resumable-uploads. */
-export const makeUploadResource = Effect.gen(function* () {
+/** Makes a row of an upload that is asked for, where it may be. */
+const makePlans = Effect.gen(function* () {
   const uploads = yield* Uploads
   const targetOf = yield* makeTargets
-  const takeTurn = yield* makeTurns
-  const finishing = yield* makeFinishing
-  const receive = (yield* makeReceiving)(finishing)
   const { limits } = yield* AppConfig
   const quotas = yield* StorageQuotas
   const maxBytes = limits.sharedFileBytes
@@ -59,7 +56,7 @@ export const makeUploadResource = Effect.gen(function* () {
     return parts.reduce((sum, { offset }) => sum + offset, 0)
   })
 
-  const planned = Effect.fnUntraced(function* (
+  return Effect.fnUntraced(function* (
     key: Principal,
     { kind, length, metadata }: WantedUpload
   ): Effect.fn.Return<NewUpload, Problem | SqlError> {
@@ -81,7 +78,15 @@ export const makeUploadResource = Effect.gen(function* () {
       quotaBytes: quotas.of(userId)
     }
   })
+})
 
+/** Uploads that come in several requests, without the headers of a dialect. Source: contract/files#resumable-uploads. */
+export const makeUploadResource = Effect.gen(function* () {
+  const uploads = yield* Uploads
+  const planned = yield* makePlans
+  const takeTurn = yield* makeTurns
+  const finishing = yield* makeFinishing
+  const receive = (yield* makeReceiving)(finishing)
   const create = (key: Principal, wanted: WantedUpload): Effect.Effect<string, Problem> =>
     Effect.flatMap(planned(key, wanted), (upload) =>
       Effect.catch(uploads.create(upload), (error): Effect.Effect<never, Problem | SqlError> => {
@@ -93,7 +98,7 @@ export const makeUploadResource = Effect.gen(function* () {
 
   /** The upload to oneself: an earlier request ends. */
   const take = (key: Principal, id: string): Effect.Effect<UploadTurn, Problem, Scope.Scope> =>
-    storeAwayUntimed(takeTurn(id, uploads.find(key.ownerId, reachOf(key), id)))
+    storeAwayUntimed(takeTurn(key.ownerId, id, uploads.find(key.ownerId, reachOf(key), id)))
 
   /** How far it is. One whose bytes are all there becomes a file first, where a request was cut off before that. */
   const state = ({ upload }: UploadTurn): Effect.Effect<UploadState, Problem> =>

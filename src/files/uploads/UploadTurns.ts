@@ -2,6 +2,7 @@ import { Deferred, Effect, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Conflict } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
+import type { Limits } from "#src/Limits.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
 import type { UploadRow } from "./Uploads.ts"
 import { Uploads } from "./Uploads.ts"
@@ -10,8 +11,15 @@ import { Uploads } from "./Uploads.ts"
 export interface UploadTurn {
   /** The upload as it is now that earlier requests have let go of it. */
   readonly upload: UploadRow
-  /** Called once, when a later request wants the upload; at once where one does already. */
-  readonly onEnd: (listener: () => void) => void
+  /** Bytes come by this request: where a later one wants the upload they are ended. */
+  readonly brings: (bytes: ComingBytes) => void
+}
+
+/** The bytes of a request, while they come. */
+export interface ComingBytes {
+  readonly stop: () => void
+  /** for so long nothing has come */
+  readonly quietMillis: () => number
 }
 
 /** To a request that a later one has ended. */
@@ -19,17 +27,38 @@ export const endedByLater = Conflict.of("Another request goes on with this uploa
 
 interface Mine {
   isWanted: boolean
-  listener: () => void
+  bytes: ComingBytes | undefined
   readonly ended: Deferred.Deferred<void>
 }
 
-const want = (mine: Mine): void => {
-  mine.isWanted = true
-  mine.listener()
-}
-
-/** How often a later request looks whether one of another process has let go. */
+/** How often a later request looks whether an earlier one has let go. */
 const lookMillis = 50
+
+/** Ends a request. Where its connection was cut, what had come by then is still being read. */
+const want = Effect.fnUntraced(function* (mine: Mine, limits: Limits) {
+  mine.isWanted = true
+  const until = performance.now() + limits.uploadDrainMillis
+  const comes = () => mine.bytes !== undefined && mine.bytes.quietMillis() < limits.uploadQuietMillis
+  while (!Deferred.isDoneUnsafe(mine.ended) && comes() && performance.now() < until)
+    yield* Effect.timeoutOption(Deferred.await(mine.ended), lookMillis)
+  mine.bytes?.stop()
+})
+
+/** A place behind the last request of this process on the same upload. */
+const inLine = (line: Map<string, Mine>, place: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const before = line.get(place)
+      const mine: Mine = { isWanted: false, bytes: undefined, ended: Deferred.makeUnsafe() }
+      line.set(place, mine)
+      return { before, mine }
+    }),
+    ({ mine }) =>
+      Effect.suspend(() => {
+        if (line.get(place) === mine) line.delete(place)
+        return Deferred.succeed(mine.ended, undefined)
+      })
+  )
 
 /**
  * Turns of requests on uploads: a later one ends an earlier one, in this process or another, and begins where that has let go,
@@ -39,25 +68,8 @@ export const makeTurns = Effect.gen(function* () {
   const uploads = yield* Uploads
   const notices = yield* Notices
   const { limits } = yield* AppConfig
-  const byId = new Map<string, Mine>()
+  const line = new Map<string, Mine>()
   const topicOf = (id: string): string => `upload:${id}`
-
-  /** Waits in line within this process. */
-  const inLine = (id: string) =>
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const before = byId.get(id)
-        const mine: Mine = { isWanted: false, listener: () => undefined, ended: Deferred.makeUnsafe() }
-        byId.set(id, mine)
-        if (before !== undefined) want(before)
-        return { before, mine }
-      }),
-      ({ mine }) =>
-        Effect.suspend(() => {
-          if (byId.get(id) === mine) byId.delete(id)
-          return Deferred.succeed(mine.ended, undefined)
-        })
-    )
 
   /** Waits for a request of another process, where that shows that it goes on. */
   const letGo = Effect.fnUntraced(function* <E>(read: Effect.Effect<UploadRow, E | SqlError>) {
@@ -74,16 +86,20 @@ export const makeTurns = Effect.gen(function* () {
   })
 
   return <E>(
+    userId: string,
     id: string,
     read: Effect.Effect<UploadRow, E | SqlError>
   ): Effect.Effect<UploadTurn, E | Conflict | SqlError, Scope.Scope> =>
     Effect.gen(function* () {
-      const { before, mine } = yield* inLine(id)
-      if (before !== undefined) yield* Deferred.await(before.ended)
+      const { before, mine } = yield* inLine(line, `${userId} ${id}`)
+      if (before !== undefined) {
+        yield* want(before, limits)
+        yield* Deferred.await(before.ended)
+      }
       if (mine.isWanted) return yield* endedByLater
       const upload = yield* letGo(read)
       const looked = Effect.flatMap(uploads.turnOf(id), (turn) =>
-        Effect.sync(() => (turn === upload.turn ? undefined : want(mine)))
+        turn === upload.turn ? Effect.void : want(mine, limits)
       )
       const run = Effect.runForkWith(yield* Effect.context<never>())
       const look = Effect.catch(looked, (error) =>
@@ -92,9 +108,9 @@ export const makeTurns = Effect.gen(function* () {
       yield* notices.subscribe(topicOf(id), () => void run(look))
       return {
         upload,
-        onEnd: (listener) => {
-          mine.listener = listener
-          if (mine.isWanted) listener()
+        brings: (bytes) => {
+          mine.bytes = bytes
+          if (mine.isWanted) bytes.stop()
         }
       }
     })

@@ -10,7 +10,7 @@ import type { DiskFull } from "#src/infra/blobs/Disk.ts"
 import type { QuotaReached } from "#src/infra/blobs/BlobIndex.ts"
 import type { Reach } from "../access/Reach.ts"
 
-/** What an upload is to become, as it was read from its metadata. Kept as JSON. */
+/** The file that an upload is to become, as it was read from its metadata. Kept as JSON. */
 export interface UploadTarget {
   readonly filename: string
   /** as it was sent; "" where none was */

@@ -20,8 +20,8 @@ export interface WrongOffset {
 }
 
 export interface AppendOptions {
-  /** the bytes of the source, where that is known: so much room has to be on the disk */
-  readonly declaredBytes?: number | undefined
+  /** so much room has to be on the disk; absent: for as much as the upload may still get */
+  readonly roomBytes?: number | undefined
   /** nothing of a source that fails is kept, as its bytes cannot be checked */
   readonly isWholeOnly?: boolean
 }
@@ -29,10 +29,10 @@ export interface AppendOptions {
 /** Uploads that come in several requests, at any process that shares the directory. */
 export interface BlobAppends {
   /** Begins one; answers its id. */
-  readonly begin: (incoming: Incoming) => Effect.Effect<string, QuotaReached | SqlError>
+  readonly begin: (incoming: Incoming) => Effect.Effect<string, DiskFull | QuotaReached | SqlError>
   /**
-   * Appends to an upload. What came before a failure of the source is kept, and what had come a second before the process
-   * was killed; answers the bytes that are durable. A request that comes later ends this one.
+   * Appends to an upload. What came before a failure of the source is kept, and of a process that is killed what came two
+   * `uploadSyncMillis` before; answers the bytes that are durable. A request that comes later ends this one.
    */
   readonly append: <E>(
     id: string,
@@ -110,6 +110,7 @@ export const makeAppends = (parts: Parts): BlobAppends => {
   return {
     begin: Effect.fn("BlobStore.begin")(function* ({ maxBytes: bytes, pool, quotaBytes, userId }: Incoming) {
       const id = newId("upl")
+      yield* files.haveRoom(bytes, parts.minFreeBytes)
       yield* index.reserve({ id, userId, pool, bytes, keptMillis }, quotaBytes)
       return id
     }),
@@ -166,7 +167,7 @@ const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
     id: string,
     offset: number,
     source: BlobSource<E>,
-    { declaredBytes = Infinity, isWholeOnly = false }: AppendOptions = {}
+    { roomBytes = Infinity, isWholeOnly = false }: AppendOptions = {}
   ) =>
     Effect.gen(function* () {
       const upload = yield* hold(id, offset)
@@ -193,7 +194,7 @@ const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
       const onDurable = (now: number): void => void (durable = now)
       const appended = Effect.gen(function* () {
         yield* Effect.forkScoped(Effect.forever(Effect.delay(noteSoon, everyMillis)))
-        yield* files.haveRoom(Math.min(maxBytes, declaredBytes), minFreeBytes)
+        yield* files.haveRoom(Math.min(maxBytes, roomBytes), minFreeBytes)
         const options = { offset, maxBytes, isWholeOnly, everyMillis, onDurable }
         yield* files.append(upload, bytes.next, { ...options, sums })
       }).pipe(Effect.scoped)

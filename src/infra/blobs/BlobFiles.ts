@@ -113,11 +113,8 @@ export class BlobFiles {
       await file.truncate(offset)
       // Its name has to be durable, too.
       if (offset === 0) await syncDirectory(this.temporary)
-      const syncing = {
-        everyMillis,
-        onDurable: (bytes: number) => (isWholeOnly ? undefined : onDurable(offset + bytes))
-      }
-      const writer = new BlobWriter(file, sums, syncing)
+      const writer = new BlobWriter(file, sums, (bytes) => onDurable(offset + bytes))
+      const timer = setInterval(() => (isWholeOnly ? undefined : writer.keepUp()), everyMillis)
       try {
         const copied = await copy(writer, source, maxBytes)
         if (Result.isFailure(copied) && isWholeOnly) return Result.fail(copied.failure)
@@ -125,6 +122,7 @@ export class BlobFiles {
         onDurable(offset + writer.sizeBytes)
         return copied
       } finally {
+        clearInterval(timer)
         await writer.settled()
       }
     })

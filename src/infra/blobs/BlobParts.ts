@@ -14,8 +14,11 @@ export interface PartTrouble<P extends Part> {
   readonly cause: Error
 }
 
-/** The bytes of those of these blobs that live in their rows, by hash. */
-type RowsOf = (hashes: ReadonlyArray<string>) => Promise<ReadonlyMap<string, Uint8Array>>
+/** Calls back with the bytes of those of these blobs that live in their rows, by hash, or with why there are none. */
+type RowsOf = (
+  hashes: ReadonlyArray<string>,
+  done: (rows: ReadonlyMap<string, Uint8Array> | Error) => void
+) => void
 
 /** Files that are read at once. */
 const atOnce = 8
@@ -39,14 +42,11 @@ export class BlobParts {
     const [short] = parts.filter(({ sizeBytes }) => sizeBytes <= this.rowBytes)
     if (short === undefined) return this.readFiles(parts, done)
     const hashes = new Set(parts.flatMap((one) => (one.sizeBytes <= this.rowBytes ? [one.sha256] : [])))
-    this.rowsOf([...hashes]).then(
-      (rows) => {
-        const inFiles = parts.filter((part) => !copyRow(part, rows.get(part.sha256)))
-        this.readFiles(inFiles, done)
-      },
-      (cause: unknown) =>
-        done({ part: short, cause: cause instanceof Error ? cause : new Error(String(cause)) })
-    )
+    this.rowsOf([...hashes], (rows) => {
+      if (rows instanceof Error) return done({ part: short, cause: rows })
+      const inFiles = parts.filter((part) => !copyRow(part, rows.get(part.sha256)))
+      this.readFiles(inFiles, done)
+    })
   }
 
   private readFiles<P extends Part>(

@@ -99,15 +99,6 @@ const make = Effect.fnUntraced(function* (path: string) {
   }
   const uploads = makeUploads({ ...parts, putKeptMillis: limits.putKeptMillis })
   const appends = makeAppends({ ...parts, limits })
-  const run = Effect.runPromiseWith(yield* Effect.context<never>())
-  /** The bytes of a blob that lives in its row. */
-  const inRow = ({ sha256, sizeBytes }: Blob) =>
-    sizeBytes > limits.shortFileBytes
-      ? Effect.succeed(undefined)
-      : Effect.map(storeAway(index.rowsOf([sha256])), (rows) => {
-          const bytes = rows.get(sha256)
-          return bytes && bufferOf(bytes)
-        })
   return BlobStore.of({
     ...uploads,
     ...appends,
@@ -117,6 +108,43 @@ const make = Effect.fnUntraced(function* (path: string) {
     release: (ref) => index.release(ref),
     referAll: (references, owner) => index.referAll(references, owner),
     releaseAll: (refs) => index.releaseAll(refs),
+    ...reading({ ...parts, upkeep, run: Effect.runForkWith(yield* Effect.context<never>()) }),
+    adopt: (path, blob, commit) =>
+      Effect.gen(function* () {
+        yield* index.lock(blob.sha256)
+        if (!(yield* files.take(path, blob))) return undefined
+        yield* index.noteUnseen(blob)
+        return yield* commit(blob)
+      }).pipe(sql.withTransaction),
+    upkeep
+  })
+})
+
+interface Reading {
+  readonly files: BlobFiles
+  readonly index: BlobIndex
+  readonly upkeep: BlobUpkeep
+  /** shorter blobs may live in their rows */
+  readonly rowBytes: number
+  readonly run: (effect: Effect.Effect<void>) => void
+}
+
+const reading = ({
+  files,
+  index,
+  rowBytes,
+  run,
+  upkeep
+}: Reading): Pick<Service, "open" | "read" | "parts" | "sum"> => {
+  /** The bytes of a blob that lives in its row. */
+  const inRow = ({ sha256, sizeBytes }: Blob) =>
+    sizeBytes > rowBytes
+      ? Effect.succeed(undefined)
+      : Effect.map(storeAway(index.rowsOf([sha256])), (rows) => {
+          const bytes = rows.get(sha256)
+          return bytes && bufferOf(bytes)
+        })
+  return {
     open: (blob) => Effect.catch(files.open(blob), (problem) => upkeep.refuse(blob, problem)),
     read: (blob) =>
       Effect.catch(files.read(blob), (problem) =>
@@ -128,21 +156,19 @@ const make = Effect.fnUntraced(function* (path: string) {
     parts: () =>
       new BlobParts(
         (sha256) => files.pathOf(sha256),
-        limits.shortFileBytes,
-        (hashes) => run(index.rowsOf(hashes))
+        rowBytes,
+        (hashes, done) =>
+          run(
+            Effect.matchCause(index.rowsOf(hashes), {
+              onFailure: (cause) => done(new Error("The rows of blobs cannot be read", { cause })),
+              onSuccess: done
+            })
+          )
       ),
     sum: (blob) =>
       Effect.catch(files.check(blob), (problem) => upkeep.refuse(blob, problem)).pipe(
         Effect.tap((seen) => index.seen(seen)),
         Effect.map(({ crc32 }) => crc32)
-      ),
-    adopt: (path, blob, commit) =>
-      Effect.gen(function* () {
-        yield* index.lock(blob.sha256)
-        if (!(yield* files.take(path, blob))) return undefined
-        yield* index.noteUnseen(blob)
-        return yield* commit(blob)
-      }).pipe(sql.withTransaction),
-    upkeep
-  })
-})
+      )
+  }
+}

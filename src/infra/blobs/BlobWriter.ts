@@ -32,34 +32,35 @@ const giveBack = (buffer: Buffer): void => {
   if (buffer.length === mostBytes && kept.length < keptBuffers) kept.push(buffer)
 }
 
-/** Makes bytes durable while more come. */
-export interface Syncing {
-  readonly everyMillis: number
-  /** so many of the writer's bytes are on the disk */
-  readonly onDurable: (bytes: number) => void
-}
-
 /** Writes a blob to its file in few, large pieces: one is being written while the next is gathered. */
 export class BlobWriter {
   sizeBytes = 0
   private readonly file: WritableFile
   private readonly sums: RunningSums
-  private readonly syncing: Syncing | undefined
+  private readonly onDurable: (bytes: number) => void
   private writtenBytes = 0
-  private syncedAt = performance.now()
+  private durableBytes = 0
   /** resolves to why the last sync failed, if it did; undefined where none is under way */
   private sync: Promise<unknown> | undefined
   private buffer = bufferOf(firstBytes)
   private filledBytes = 0
   private begunAt = performance.now()
+  private isWriting = false
   /** resolves to why the write failed, if it did */
   private writing: Promise<unknown> = Promise.resolve()
 
-  /** @param sums has the bytes before, where these are appended to others */
-  constructor(file: WritableFile, sums = new RunningSums(), syncing?: Syncing) {
+  /**
+   * @param sums has the bytes before, where these are appended to others
+   * @param onDurable is told how many of this writer's bytes are on the disk, where `keepUp` is called
+   */
+  constructor(
+    file: WritableFile,
+    sums = new RunningSums(),
+    onDurable: (bytes: number) => void = () => undefined
+  ) {
     this.file = file
     this.sums = sums
-    this.syncing = syncing
+    this.onDurable = onDurable
   }
 
   /** Copies the bytes; resolves when there is room for more, and rejects once a write has failed. */
@@ -97,33 +98,44 @@ export class BlobWriter {
     giveBack(this.buffer)
   }
 
+  /**
+   * Called every so often: writes what was gathered, and syncs what was written before, so that no more than what came since
+   * the call before the last is lost with the process.
+   */
+  keepUp(): void {
+    const { writtenBytes } = this
+    if (writtenBytes > this.durableBytes && this.sync === undefined)
+      this.sync = this.file.datasync().then(
+        () => {
+          this.durableBytes = writtenBytes
+          this.sync = undefined
+          this.onDurable(writtenBytes)
+          return undefined
+        },
+        (cause: unknown) => cause
+      )
+    if (this.filledBytes > 0 && !this.isWriting) this.begin()
+  }
+
   private async flush(): Promise<void> {
-    const { begunAt, buffer, filledBytes } = this
-    const gatheredMillis = performance.now() - begunAt
+    const gatheredMillis = performance.now() - this.begunAt
     await this.written()
+    this.begin(gatheredMillis)
+  }
+
+  /** Begins to write what was gathered. Nothing else is being written. */
+  private begin(gatheredMillis = performance.now() - this.begunAt): void {
+    const { buffer, filledBytes } = this
     this.begunAt = performance.now()
     this.buffer = bufferOf(nextSize(buffer.length, gatheredMillis))
     this.filledBytes = 0
+    this.isWriting = true
     this.writing = this.file.writeFile(buffer.subarray(0, filledBytes)).then(
       () => {
         giveBack(buffer)
         this.writtenBytes += filledBytes
-        return this.syncWritten()
-      },
-      (cause: unknown) => cause
-    )
-  }
-
-  /** Begins a sync where one is due. More is written meanwhile, which it need not cover. */
-  private syncWritten(): void {
-    const { syncing, writtenBytes } = this
-    if (syncing === undefined || this.sync !== undefined) return
-    if (performance.now() - this.syncedAt < syncing.everyMillis) return
-    this.sync = this.file.datasync().then(
-      () => {
-        this.syncedAt = performance.now()
-        this.sync = undefined
-        syncing.onDurable(writtenBytes)
+        this.isWriting = false
+        return undefined
       },
       (cause: unknown) => cause
     )

@@ -6,6 +6,7 @@ export class StoppableSource<E, S> {
   private readonly source: BlobSource<E>
   private stopped: Result.Result<never, S> | undefined
   private waiting: ((ended: Result.Result<never, S>) => void) | undefined
+  private waitingSince: number | undefined
 
   constructor(source: BlobSource<E>) {
     this.source = source
@@ -20,9 +21,17 @@ export class StoppableSource<E, S> {
   readonly next: BlobSource<E | S> = () => {
     const { stopped } = this
     if (stopped !== undefined) return Promise.resolve(stopped)
-    return new Promise((resolve, reject) => {
+    this.waitingSince = performance.now()
+    return new Promise<Result.Result<Uint8Array | undefined, E | S>>((resolve, reject) => {
       this.waiting = resolve
       this.source().then(resolve, reject)
+    }).finally(() => {
+      this.waitingSince = undefined
     })
+  }
+
+  /** For so long nothing has come that was asked for. */
+  get quietMillis(): number {
+    return this.waitingSince === undefined ? 0 : performance.now() - this.waitingSince
   }
 }

@@ -40,6 +40,7 @@ const fixedBytes = 2 + 2 + 8 + 8
 const indexEvery = 64
 const firstChunk = 4 * 1024
 const largestChunk = 256 * 1024
+const slash = "/".charCodeAt(0)
 const zeros = Buffer.alloc(tarEndBytes)
 
 /** The place of an entry: where its headers begin in the tar archive, and where its record is. */
@@ -142,6 +143,8 @@ export class ArchivePlan {
   /** of all that the bytes depend on: hexadecimal */
   readonly digest: string
   private readonly planned: Planned
+  /** the entry that the last read has ended in */
+  private lately: Indexed | undefined
 
   constructor(planned: Planned) {
     this.planned = planned
@@ -156,27 +159,26 @@ export class ArchivePlan {
     const { from, views } = gzip.frame(into, at)
     const places = new Places(views)
     const parts: Array<BlobPart> = []
-    const start = index[lastAtMost(index, from)]
-    if (start === undefined || from >= entriesBytes) {
+    const indexed = index[lastAtMost(index, from)]
+    if (indexed === undefined || from >= entriesBytes) {
       places.zero(places.left)
       return parts
     }
-    const reader = new RecordReader(records, start)
-    let tarAt = start.tarFrom
+    // Most reads go on where the one before has ended.
+    const { lately } = this
+    const isNearer = lately !== undefined && lately.tarFrom <= from && lately.tarFrom > indexed.tarFrom
+    const reader = new RecordReader(records, isNearer ? lately : indexed)
+    reader.skipTo(from)
     while (places.left > 0 && !reader.isAtEnd) {
+      this.lately = reader.place
+      const skip = Math.max(from - reader.place.tarFrom, 0)
       const record = reader.next()
-      const { headBytes, sizeBytes } = record
-      const padding = tarPadding(sizeBytes)
-      const skip = Math.max(from - tarAt, 0)
-      tarAt += headBytes + sizeBytes + padding
-      if (tarAt <= from) continue
+      const { headBytes, path, sha256, sizeBytes } = record
       if (skip < headBytes) places.put(tarHead(record).subarray(skip))
       const content = Math.max(skip - headBytes, 0)
-      if (content < sizeBytes && places.left > 0) {
-        const { path, sha256 } = record
+      if (content < sizeBytes && places.left > 0)
         parts.push({ path, sha256, sizeBytes, from: content, views: places.take(sizeBytes - content) })
-      }
-      places.zero(padding - Math.max(content - sizeBytes, 0))
+      places.zero(tarPadding(sizeBytes) - Math.max(content - sizeBytes, 0))
     }
     places.zero(places.left)
     return parts
@@ -195,16 +197,24 @@ const lastAtMost = (index: ReadonlyArray<Indexed>, tarAt: number): number => {
   return low
 }
 
-/** Reads the records of entries from an indexed one on. */
+/** Reads the records of entries from one on. */
 class RecordReader {
   private readonly chunks: ReadonlyArray<Buffer>
   private chunk: number
   private at: number
+  private tarFrom: number
 
-  constructor(chunks: ReadonlyArray<Buffer>, { at, chunk }: Indexed) {
+  constructor(chunks: ReadonlyArray<Buffer>, { at, chunk, tarFrom }: Indexed) {
     this.chunks = chunks
     this.chunk = chunk
     this.at = at
+    this.tarFrom = tarFrom
+  }
+
+  /** of the next entry */
+  get place(): Indexed {
+    const { at, chunk, tarFrom } = this
+    return { at, chunk, tarFrom }
   }
 
   get isAtEnd(): boolean {
@@ -213,27 +223,44 @@ class RecordReader {
     return bytes === undefined || this.at + fixedBytes > bytes.length || bytes.readUInt16LE(this.at) === 0
   }
 
+  /** Passes entries that end at or before a byte of the tar archive. */
+  skipTo(tarAt: number): void {
+    while (!this.isAtEnd) {
+      const { headBytes, sizeBytes, to } = this.lengths()
+      const end = this.tarFrom + headBytes + sizeBytes + tarPadding(sizeBytes)
+      if (end > tarAt) return
+      this.move(to, end)
+    }
+  }
+
   next() {
     const bytes = this.chunks[this.chunk] as Buffer
-    const headBytes = bytes.readUInt16LE(this.at)
-    const pathFrom = this.at + fixedBytes
-    const pathTo = pathFrom + bytes.readUInt16LE(this.at + 2)
-    const path = bytes.toString("utf8", pathFrom, pathTo)
-    const isDirectory = path.endsWith("/")
-    const end = isDirectory ? pathTo : pathTo + hashBytes
-    const record = {
+    const { at, tarFrom } = this
+    const { headBytes, isDirectory, pathTo, sizeBytes, to } = this.lengths()
+    this.move(to, tarFrom + headBytes + sizeBytes + tarPadding(sizeBytes))
+    return {
       headBytes,
-      path,
-      sizeBytes: bytes.readDoubleLE(this.at + 4),
-      modifiedSeconds: bytes.readDoubleLE(this.at + 12),
-      sha256: isDirectory ? "" : bytes.toString("hex", pathTo, end)
+      path: bytes.toString("utf8", at + fixedBytes, pathTo),
+      sizeBytes,
+      modifiedSeconds: bytes.readDoubleLE(at + 12),
+      sha256: isDirectory ? "" : bytes.toString("hex", pathTo, to)
     }
-    this.at = end
-    if (end === bytes.length) {
-      this.chunk++
-      this.at = 0
-    }
-    return record
+  }
+
+  private lengths() {
+    const bytes = this.chunks[this.chunk] as Buffer
+    const pathTo = this.at + fixedBytes + bytes.readUInt16LE(this.at + 2)
+    const isDirectory = bytes[pathTo - 1] === slash
+    const headBytes = bytes.readUInt16LE(this.at)
+    const sizeBytes = bytes.readDoubleLE(this.at + 4)
+    return { headBytes, isDirectory, pathTo, sizeBytes, to: isDirectory ? pathTo : pathTo + hashBytes }
+  }
+
+  private move(to: number, tarFrom: number): void {
+    const isLast = to === this.chunks[this.chunk]?.length
+    this.chunk += isLast ? 1 : 0
+    this.at = isLast ? 0 : to
+    this.tarFrom = tarFrom
   }
 }
 

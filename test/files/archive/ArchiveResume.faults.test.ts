@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { createReadStream, mkdtempSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
@@ -50,41 +50,59 @@ const madeDirectory = Effect.gen(function* () {
   return { key, path, sizeBytes: Number(head.headers.get("content-length")) }
 })
 
-const sha256Of = (path: string): string => createHash("sha256").update(readFileSync(path)).digest("hex")
+const sha256Of = (path: string) =>
+  Effect.promise(async () => {
+    const hash = createHash("sha256")
+    for await (const piece of createReadStream(path)) hash.update(piece)
+    return hash.digest("hex")
+  })
 
 const served = treeLayer.pipe(Layer.provideMerge(TestServer.own()))
 
 describeWith(programs, "an archive whose download is cut", () => {
-  layer(served, { excludeTestServices: true, timeout: "300 seconds" })((it) => {
-    it.effect("is gone on with by curl -C - and wget -c, byte for byte", () =>
-      Effect.gen(function* () {
-        const { port, url } = yield* TestServer
-        const { key, path, sizeBytes } = yield* madeDirectory
-        const to = mkdtempSync(join(tmpdir(), "resume-"))
-        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(to, { recursive: true })))
-        const header = `Authorization: Bearer ${key}`
-        const [whole, byCurl, byWget] = ["whole", "curl", "wget"].map((name) => join(to, name)) as [
-          string,
-          string,
-          string
-        ]
-        assert.strictEqual(yield* run("curl", ["-fsS", "-H", header, "-o", whole, `${url}${path}`]), 0)
-        assert.strictEqual(statSync(whole).size, sizeBytes)
+  layer(served, { excludeTestServices: true, timeout: "120 seconds" })((it) => {
+    const timeoutMillis = 120_000 + 1_000 * mebibytes
+    it.effect(
+      "is gone on with by curl -C - and wget -c, byte for byte",
+      () =>
+        Effect.gen(function* () {
+          const { port, url } = yield* TestServer
+          const { key, path, sizeBytes } = yield* madeDirectory
+          const to = mkdtempSync(join(tmpdir(), "resume-"))
+          yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(to, { recursive: true })))
+          const header = `Authorization: Bearer ${key}`
+          const [whole, byCurl, byWget] = ["whole", "curl", "wget"].map((name) => join(to, name)) as [
+            string,
+            string,
+            string
+          ]
+          assert.strictEqual(yield* run("curl", ["-fsS", "-H", header, "-o", whole, `${url}${path}`]), 0)
+          assert.strictEqual(statSync(whole).size, sizeBytes)
 
-        const random = seededRandom(21)
-        const bytesEach = (): number => Math.ceil(random() * 2 * (sizeBytes / (cuts + 1))) + 1
-        const first = yield* cuttingProxy(port, cuts, bytesEach)
-        const curl = ["-fsS", "-H", header, "-C", "-", "-o", byCurl, `http://127.0.0.1:${first.port}${path}`]
-        while ((yield* run("curl", curl)) !== 0 && statSync(byCurl).size < sizeBytes);
-        assert.isAbove(first.cuts, cuts / 3)
-        assert.strictEqual(sha256Of(byCurl), sha256Of(whole))
+          const random = seededRandom(21)
+          const bytesEach = (): number => Math.ceil(random() * 2 * (sizeBytes / (cuts + 1))) + 1
+          const first = yield* cuttingProxy(port, cuts, bytesEach)
+          const curl = [
+            "-fsS",
+            "-H",
+            header,
+            "-C",
+            "-",
+            "-o",
+            byCurl,
+            `http://127.0.0.1:${first.port}${path}`
+          ]
+          while ((yield* run("curl", curl)) !== 0 && statSync(byCurl).size < sizeBytes);
+          assert.isAbove(first.cuts, cuts / 3)
+          assert.strictEqual(yield* sha256Of(byCurl), yield* sha256Of(whole))
 
-        const second = yield* cuttingProxy(port, cuts, bytesEach)
-        const wget = ["-q", "-c", "-t", "0", "--waitretry=0", "--header", header, "-O", byWget]
-        assert.strictEqual(yield* run("wget", [...wget, `http://127.0.0.1:${second.port}${path}`]), 0)
-        assert.isAbove(second.cuts, cuts / 3)
-        assert.strictEqual(sha256Of(byWget), sha256Of(whole))
-      }).pipe(Effect.scoped)
+          const second = yield* cuttingProxy(port, cuts, bytesEach)
+          const wget = ["-q", "-c", "-t", "0", "--waitretry=0", "--header", header, "-O", byWget]
+          assert.strictEqual(yield* run("wget", [...wget, `http://127.0.0.1:${second.port}${path}`]), 0)
+          assert.isAbove(second.cuts, cuts / 3)
+          assert.strictEqual(yield* sha256Of(byWget), yield* sha256Of(whole))
+        }).pipe(Effect.scoped),
+      timeoutMillis
     )
   })
 })

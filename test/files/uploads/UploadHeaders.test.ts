@@ -46,7 +46,7 @@ describe("the kind of an upload", () => {
     assert.deepStrictEqual(kind(""), { _tag: "Whole" })
     assert.deepStrictEqual(kind("partial"), { _tag: "Part" })
     const other = `upl_${"b".repeat(22)}`
-    const joined = { _tag: "Joined", parts: [part, other] }
+    const joined = { _tag: "Joined", parts: [part, other] } as const
     assert.deepStrictEqual(kind(`final;/api/uploads/${part} https://a.example/api/uploads/${other}`), joined)
     assert.deepStrictEqual(kind(`final; /api/uploads/${part}  /api/uploads/${other} `), joined)
   })

@@ -67,7 +67,7 @@ layer(stores, { excludeTestServices: true })("uploads in several requests", (it)
       const damage = (id: string, text: string) => writeFileSync(join(one.directory, "tmp", `${id}.0`), text)
       const id = yield* one.begin(incoming(user))
       yield* one.append(id, 0, pieces(["ab"]))
-      yield* Effect.ignore(one.append(id, 2, pieces(["cd"], true)))
+      assert.strictEqual(yield* tagOf(one.append(id, 2, pieces(["cd"], true))), "cut off")
       yield* one.append(id, 4, pieces(["ef"]))
       // Nothing reads the file again: the scrub would find this.
       damage(id, "abcdeX")

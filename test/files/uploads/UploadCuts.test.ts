@@ -1,0 +1,249 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { RawClient } from "#test/front/RawClient.ts"
+import { ask, type Reachable, textAt } from "#test/harness/ApiClient.ts"
+import { eventually } from "#test/harness/Eventually.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { makeCaller } from "#test/llm/Caller.ts"
+import { errorOf, metadataOf, told, TusClient } from "./TusClient.ts"
+
+const limits = { uploadSyncMillis: 20, uploadsPerUser: 3, uploadSweepEveryMillis: 200 }
+
+const client = (server: Reachable) =>
+  Effect.promise(async () => {
+    const caller = await makeCaller(server, 0)
+    return { caller, tus: new TusClient(server, caller.key) }
+  })
+
+/** A request that has sent the first of its bytes, and no more. */
+const begun = (server: Reachable, key: string, path: string, text: string, length: number, offset = 0) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const raw = await RawClient.open(Number(new URL(server.url).port))
+      await raw.send(
+        `PATCH ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nTus-Resumable: 1.0.0\r\n` +
+          `Content-Type: application/offset+octet-stream\r\nUpload-Offset: ${offset}\r\nContent-Length: ${length}\r\n\r\n${text}`
+      )
+      return raw
+    }),
+    (raw) => Effect.sync(() => raw.destroy())
+  )
+
+const idOf = (path: string): string => path.slice("/api/uploads/".length)
+
+/** The offset that GET tells, which ends no request. */
+const offsetOf = (tus: TusClient, path: string) =>
+  Effect.promise(async () => {
+    const { body } = await tus.ask("GET", path)
+    return (body as { readonly offset: number }).offset
+  })
+
+const text = "0123456789".repeat(30_000)
+const sent = 260_000
+
+layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 })(
+  "a resumable upload that is cut off",
+  (it) => {
+    it.effect("keeps all that came before the cut", () =>
+      Effect.gen(function* () {
+        const server = yield* TestServer
+        const { tus } = yield* client(server.server)
+        const path = yield* Effect.promise(() => tus.begin(text.length, { filename: "cut" }))
+        const raw = yield* begun(server.server, tus.key, path, text.slice(0, 200_000), text.length)
+        raw.socket.end()
+        yield* eventually(
+          "kept",
+          Effect.map(offsetOf(tus, path), (offset) => offset === 200_000)
+        )
+        const head = yield* Effect.promise(() => tus.head(path))
+        assert.deepStrictEqual(told(head, "upload-offset"), ["200000"])
+        const last = yield* Effect.promise(() => tus.patch(path, 200_000, text.slice(200_000)))
+        assert.strictEqual(last.status, 204)
+        assert.strictEqual(yield* Effect.promise(() => tus.read(last.headers.get("upload-file-id"))), text)
+      })
+    )
+
+    it.effect("goes on by a later request, which ends one that still waits for bytes: 409", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { tus } = yield* client(server)
+        for (const ending of ["HEAD", "PATCH", "DELETE"] as const) {
+          const path = yield* Effect.promise(() => tus.begin(text.length, { filename: "late" }))
+          const raw = yield* begun(server, tus.key, path, text.slice(0, sent), text.length)
+          yield* eventually(
+            "written",
+            Effect.map(offsetOf(tus, path), (offset) => offset === sent)
+          )
+          if (ending === "DELETE") {
+            const ended = yield* Effect.promise(() => tus.ask("DELETE", path))
+            assert.strictEqual(ended.status, 204)
+          } else {
+            // A PATCH that is wrong about the offset ends the earlier request, too, and tells the right one.
+            const answer = yield* Effect.promise(() =>
+              ending === "HEAD" ? tus.head(path) : tus.patch(path, 1, "x")
+            )
+            const offset = yield* offsetOf(tus, path)
+            assert.strictEqual(offset, sent)
+            if (ending === "HEAD") assert.deepStrictEqual(told(answer, "upload-offset"), [String(offset)])
+            else assert.include(errorOf(answer), `the upload has ${offset} bytes`)
+            const last = yield* Effect.promise(() => tus.patch(path, offset, text.slice(offset)))
+            assert.strictEqual(last.status, 204)
+            assert.strictEqual(
+              yield* Effect.promise(() => tus.read(last.headers.get("upload-file-id"))),
+              text
+            )
+          }
+          // The answer waits until the rest has come, or not for long.
+          yield* Effect.promise(() => raw.send(text.slice(sent)))
+          const said = yield* Effect.promise(() => raw.until((heard) => heard.includes("Another request")))
+          assert.match(said, /^HTTP\/1\.1 409 /)
+        }
+      })
+    )
+
+    it.effect("keeps what came when its key ends: 401, and another key goes on", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const sql = yield* SqlClient
+        const { caller, tus } = yield* client(server)
+        const path = yield* Effect.promise(() => tus.begin(text.length, { filename: "revoked" }))
+        const other = yield* Effect.promise(() =>
+          ask(server, "POST", "/api/v1/keys", { key: caller.key, json: { name: "brief", kind: "account" } })
+        )
+        const raw = yield* begun(server, textAt(other, "key"), path, text.slice(0, sent), text.length)
+        yield* eventually(
+          "written",
+          Effect.map(offsetOf(tus, path), (offset) => offset === sent)
+        )
+        yield* Effect.promise(() =>
+          ask(server, "DELETE", `/api/v1/keys/${textAt(other, "id")}`, { key: caller.key })
+        )
+        yield* eventually(
+          "ended",
+          Effect.map(
+            sql`SELECT 1 FROM blob_uploads WHERE busy AND id = ${idOf(path)}`,
+            (rows) => rows.length === 0
+          )
+        )
+        yield* Effect.promise(() => raw.send(text.slice(sent)))
+        const said = yield* Effect.promise(() => raw.until((heard) => heard.includes("API key")))
+        assert.match(said, /^HTTP\/1\.1 401 /)
+        const offset = yield* offsetOf(tus, path)
+        const last = yield* Effect.promise(() => tus.patch(path, offset, text.slice(offset)))
+        assert.strictEqual(yield* Effect.promise(() => tus.read(last.headers.get("upload-file-id"))), text)
+      })
+    )
+
+    it.effect(
+      "becomes a file when it is asked about, and by itself, where the end of its last request was lost",
+      () =>
+        Effect.gen(function* () {
+          const { server } = yield* TestServer
+          const sql = yield* SqlClient
+          const { tus } = yield* client(server)
+          // As if the process had been killed behind the last byte.
+          const complete = Effect.fnUntraced(function* (filename: string) {
+            const path = yield* Effect.promise(() => tus.begin(4, { filename }))
+            yield* Effect.promise(() => tus.patch(path, 0, "abc"))
+            yield* sql`UPDATE uploads SET length = 3 WHERE id = ${idOf(path)}`
+            return path
+          })
+          const asked = yield* complete("asked")
+          const head = yield* Effect.promise(() => tus.head(asked))
+          assert.deepStrictEqual(told(head, "upload-offset", "upload-length"), ["3", "3"])
+          assert.strictEqual(yield* Effect.promise(() => tus.read(head.headers.get("upload-file-id"))), "abc")
+          const swept = yield* complete("swept")
+          yield* eventually(
+            "swept",
+            Effect.promise(async () => (await tus.ask("GET", swept)).body).pipe(
+              Effect.map((body) => (body as { readonly file: unknown }).file !== null)
+            )
+          )
+        })
+    )
+
+    it.effect("is over when nothing of it comes for a day: 404, and its bytes count no more", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const sql = yield* SqlClient
+        const { tus } = yield* client(server)
+        const path = yield* Effect.promise(() => tus.begin(4, { filename: "idle" }))
+        const id = idOf(path)
+        yield* Effect.promise(() => tus.patch(path, 0, "abc"))
+        yield* sql`UPDATE blob_uploads SET expires_at = now() - interval '1 s' WHERE id = ${id}`
+        assert.strictEqual((yield* Effect.promise(() => tus.head(path))).status, 404)
+        assert.strictEqual((yield* Effect.promise(() => tus.patch(path, 3, "d"))).status, 404)
+        yield* eventually(
+          "forgotten",
+          Effect.map(sql`SELECT 1 FROM uploads WHERE id = ${id}`, (rows) => rows.length === 0)
+        )
+      })
+    )
+
+    it.effect("is one of so many of a user: 409 beyond them, until one ends", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { tus } = yield* client(server)
+        const headers = { "upload-length": "1", "upload-metadata": metadataOf({ filename: "many" }) }
+        const begin = Effect.promise(() => tus.post(headers))
+        const begun = yield* Effect.all(
+          Array.from({ length: 6 }, () => begin),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(begun.map(({ status }) => status).toSorted(), [201, 201, 201, 409, 409, 409])
+        const refused = begun.find(({ status }) => status === 409)
+        assert.strictEqual(refused && errorOf(refused), "A user has at most 3 open uploads")
+        const path = begun.find(({ status }) => status === 201)?.headers.get("location") ?? ""
+        yield* Effect.promise(() => tus.patch(path, 0, "x"))
+        assert.strictEqual((yield* begin).status, 201)
+      })
+    )
+
+    it.effect("has its length in the quota from its beginning, or as it comes: 507", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { caller, tus } = yield* client(server)
+        yield* Effect.promise(() =>
+          ask(server, "PATCH", `/api/v1/admin/users/${caller.userId}`, { json: { storage_quota_bytes: 10 } })
+        )
+        const full = "Quota of 10 bytes reached"
+        const fields = { "upload-metadata": metadataOf({ filename: "quota" }) }
+        const refused = (headers: Record<string, string>, body?: string) =>
+          Effect.map(
+            Effect.promise(() => tus.post({ ...fields, ...headers }, body)),
+            (answer) => assert.deepStrictEqual([answer.status, errorOf(answer)], [507, full])
+          )
+        yield* refused({ "upload-length": "11" })
+        const path = yield* Effect.promise(() => tus.begin(6, { filename: "quota" }))
+        yield* refused({ "upload-length": "5" })
+        yield* refused({ "upload-defer-length": "1" }, "12345")
+        yield* Effect.promise(() => tus.patch(path, 0, "123456"))
+        const later = yield* Effect.promise(() => tus.post({ ...fields, "upload-defer-length": "1" }, "1234"))
+        assert.strictEqual(later.status, 201)
+        const more = yield* Effect.promise(() => tus.patch(later.headers.get("location") ?? "", 4, "5"))
+        assert.deepStrictEqual([more.status, errorOf(more)], [507, full])
+      })
+    )
+
+    it.effect("is 404 where its directory went meanwhile, and goes on when that is back", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { tus } = yield* client(server)
+        const whole = yield* Effect.promise(() => tus.whole("abc", { filename: "first", dir: "moving" }))
+        const { body } = yield* Effect.promise(() =>
+          ask(server, "GET", `/api/files/${whole.headers.get("upload-file-id")}/versions`, { key: tus.key })
+        )
+        const { directoryId } = body as { readonly directoryId: string }
+        const path = yield* Effect.promise(() => tus.begin(3, { filename: "second", directoryId }))
+        const as = (method: string, address: string) =>
+          Effect.promise(() => ask(server, method, address, { key: tus.key }))
+        assert.strictEqual((yield* as("DELETE", `/api/directories/${directoryId}`)).status, 200)
+        assert.strictEqual((yield* Effect.promise(() => tus.patch(path, 0, "def"))).status, 404)
+        assert.strictEqual((yield* as("POST", `/api/directories/${directoryId}/restore`)).status, 200)
+        const head = yield* Effect.promise(() => tus.head(path))
+        assert.strictEqual(yield* Effect.promise(() => tus.read(head.headers.get("upload-file-id"))), "def")
+      })
+    )
+  }
+)
