@@ -50,9 +50,14 @@ layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("signalbox fi
             .trim()
             .split("\n")
             .at(-1)
-            ?.replace(/^.*?(A file|There is)/, "$1")
+            ?.replace(/^.*?(A file|The root|There is)/, "$1")
         ),
-        ["A file cannot be in the root", "There is no b/other in the trash"]
+        [
+          "A file cannot be in the root",
+          "The root cannot be deleted",
+          "There is no b/other in the trash",
+          "There is no file or directory nowhere on the server"
+        ]
       )
     })
   )
