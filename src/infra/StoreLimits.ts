@@ -109,7 +109,7 @@ export const storeLimits = {
   blobCheckBytesPerSecond: 64 * 1024 * 1024,
   /** an upload in several requests is over when nothing was appended to it for so long */
   uploadKeptMillis: 24 * 3_600_000,
-  /** what has come of such a request is written, and what was written made durable, this often */
+  /** bytes that have come of such a request are written, and those that were written made durable, this often */
   uploadSyncMillis: 500,
   /** a request that only reads an upload's bytes shows this often that it is under way */
   uploadRenewMillis: 5_000,

@@ -188,8 +188,16 @@ const filesResources: typeof notifyResources = [
       return textAt(await ask(asker.server, "DELETE", `/api/files/${fileId}`, { key: asker.key }), "trashId")
     }
   ],
-  ["/api/uploads/", async () => `upl_${"0".repeat(22)}`]
+  ["/api/uploads/", async () => `upl_${"0".repeat(22)}`],
+  ["/api/share-links/", async (asker) => makeLink(asker)],
+  ["/direct/", async (asker) => makeLink(asker)]
 ]
+
+const makeLink = async (asker: Asker): Promise<string> => {
+  const { key, server } = asker
+  const { fileId } = await uploadOne(asker)
+  return textAt(await ask(server, "POST", "/api/share-links", { key, json: { fileId } }), "token")
+}
 
 const uploadOne = async ({ key, server }: Asker): Promise<{ readonly fileId: string }> => {
   const data = form(new Uint8Array([1]), `${++collections}.txt`)

@@ -121,7 +121,7 @@ describe("the API's reference at /docs", () => {
         assert.strictEqual(answer.headers.get("vary"), "Accept-Encoding")
         assert.strictEqual(answer.headers.get("cache-control"), "no-cache")
         const bytes = Buffer.from(await answer.arrayBuffer())
-        assert.isBelow(bytes.length, 60_000)
+        assert.isBelow(bytes.length, 80_000)
         assert.strictEqual(decode(bytes).toString(), text)
         const etag = answer.headers.get("etag") ?? assert.fail("no etag")
         const again = await get(path, { "accept-encoding": encoding, "if-none-match": etag })

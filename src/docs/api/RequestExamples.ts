@@ -120,6 +120,11 @@ export const otherBodies: Readonly<Record<string, string>> = {
   "transfers.cliUpload": "-F files=@report.pdf",
   "transfers.uploadFiles": "-F files=@report.pdf -F path=reports/may.pdf",
   "transfers.uploadRaw": "-T report.pdf",
+  "uploads.createUpload":
+    "-X POST -H 'Tus-Resumable: 1.0.0' -H 'Upload-Length: 1048576' -H 'Upload-Metadata: filename cmVwb3J0LnBkZg=='",
+  "uploads.appendToUpload":
+    "-X PATCH -H 'Tus-Resumable: 1.0.0' -H 'Upload-Offset: 0' -H 'Content-Type: application/offset+octet-stream' " +
+    "--data-binary @report.pdf",
   "send.sendFile": "-F file=@report.pdf -F target=inbox",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
 }
@@ -134,6 +139,7 @@ const pathValues: Readonly<Record<string, string>> = {
   versions: `fv_${id}`,
   directories: `dir_${id}`,
   trash: `tsh_${id}`,
+  uploads: `upl_${id}`,
   users: `usr_${id}`,
   keys: `key_${id}`,
   sites: `st_${id}`,

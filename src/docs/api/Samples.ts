@@ -28,6 +28,7 @@ const texts: Readonly<Record<string, string>> = {
   description: "A general-purpose model",
   detail: "ClickHouse does not answer",
   dimension: "page",
+  dir: "uploads",
   domain: "example.com",
   email: "ada@example.org",
   downloads_note: "",

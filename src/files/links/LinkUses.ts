@@ -34,7 +34,7 @@ export interface Client {
 /** A use that may go on. */
 export interface OpenUse {
   readonly id: string
-  /** what it began with; null: an archive */
+  /** the version that it began with; null: an archive */
   readonly versionId: string | null
 }
 

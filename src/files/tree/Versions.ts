@@ -22,7 +22,7 @@ export interface StoredFile {
   readonly name: string
   /** within the bucket, with the name at its end */
   readonly path: string
-  /** what the file was called when the version came */
+  /** the name of the file when the version came */
   readonly originalName: string
   readonly version: number
   readonly isCurrent: boolean

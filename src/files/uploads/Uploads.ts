@@ -54,7 +54,7 @@ export interface UploadRow extends UploadProgress {
   readonly turn: number
   readonly createdAt: Date
   readonly expiresAt: Date
-  /** what it has become, without its link */
+  /** the file that it has become, without its link */
   readonly file: UploadedFile | null
 }
 
@@ -90,7 +90,7 @@ export class Uploads extends Context.Service<
     /** Asks an earlier request to end. */
     readonly wantTurn: (id: string) => Effect.Effect<void, SqlError>
     readonly turnOf: (id: string) => Effect.Effect<number | undefined, SqlError>
-    /** what it has become */
+    /** the file that it has become */
     readonly fileOf: (id: string) => Effect.Effect<UploadedFile | undefined, SqlError>
     /** It has become a file, in the caller's transaction. */
     readonly done: (id: string, file: UploadedFile) => Effect.Effect<void, SqlError>

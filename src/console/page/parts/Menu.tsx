@@ -4,7 +4,7 @@ import { useEffect, useId, useRef } from "preact/hooks"
 interface MenuProps {
   /** of the button, for screen readers: `Actions for notes.txt` */
   readonly label: string
-  /** what is seen on it */
+  /** the text on it */
   readonly sign: string
   /** buttons and links */
   readonly children: ComponentChildren

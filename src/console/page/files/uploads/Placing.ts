@@ -7,7 +7,7 @@ import type { UploadPlace } from "./Upload.ts"
 
 interface Placed {
   readonly places: ReadonlyArray<readonly [Chosen, UploadPlace]>
-  /** what was left out, for the person */
+  /** the names that were left out, for the person */
   readonly note: string | undefined
 }
 
