@@ -29,6 +29,7 @@ const texts: Readonly<Record<string, string>> = {
   detail: "ClickHouse does not answer",
   dimension: "page",
   dir: "uploads",
+  directoryId: "dir_2sJH7aQmXy4TzWcVbN8kLp",
   domain: "example.com",
   email: "ada@example.org",
   downloads_note: "",
