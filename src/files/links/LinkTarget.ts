@@ -70,7 +70,7 @@ export const targetOf = ({ archives, reads, tree }: Services) =>
         send: (exchange, disposition, sent) =>
           sendBytes(reads, exchange, file, {
             disposition,
-            headers: Object.entries(ownHeaders),
+            headers: ownHeaders,
             ...(sent !== undefined && { sent })
           })
       }

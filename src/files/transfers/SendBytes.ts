@@ -12,8 +12,8 @@ type Header = readonly [name: string, value: string]
 
 interface SendOptions {
   readonly disposition: "inline" | "attachment"
-  /** beside those of the file */
-  readonly headers?: ReadonlyArray<Header>
+  /** beside those of the file, or in their place; by lower-case names */
+  readonly headers?: Readonly<Record<string, string>>
   /** receives the bytes that were handed to the socket, where any are sent */
   readonly sent?: FileSent
 }
@@ -51,10 +51,8 @@ const answerOf = ({ request }: KeyedExchange, file: StoredFile, { disposition }:
 
 type Answer = ReturnType<typeof answerOf>
 
-const headersWith = ({ headers }: Answer, more: ReadonlyArray<Header> = []): ReadonlyArray<Header> => [
-  ...Object.entries(headers),
-  ...more
-]
+const headersWith = ({ headers }: Answer, more: SendOptions["headers"]): ReadonlyArray<Header> =>
+  Object.entries({ ...headers, ...more })
 
 /** An answer without bytes of the file: 304, 412, 416. */
 const sendWithout = (exchange: KeyedExchange, answer: Answer, { headers }: SendOptions): void => {

@@ -39,6 +39,11 @@ const askedHeaders =
   "Authorization, Content-Type, Tus-Resumable, Upload-Length, Upload-Defer-Length, Upload-Offset, Upload-Metadata, " +
   "Upload-Checksum, Upload-Concat, X-HTTP-Method-Override, X-Requested-With, X-Request-Id"
 
+/** Headers that scripts of other origins may read beside those of every answer. */
+const toldHeaders =
+  "Location, Upload-Offset, Upload-Length, Upload-Defer-Length, Upload-Expires, Upload-Metadata, Upload-Concat, " +
+  "Upload-File-Id, Upload-Direct-Url, Tus-Resumable, Tus-Version"
+
 const dated = (date: Date): string => date.toUTCString()
 
 /** Of every answer but those of GET. Clients of another version are told which one is spoken. */
@@ -46,6 +51,7 @@ const versioned =
   (handle: Handle): Handle =>
   (exchange, key) => {
     exchange.setHeader("Tus-Resumable", tusVersion)
+    exchange.setHeader("Access-Control-Expose-Headers", toldHeaders)
     if (exchange.request.header("tus-resumable") === tusVersion) return handle(exchange, key)
     exchange.setHeader("Tus-Version", tusVersion)
     return Effect.fail(PreconditionFailed.of(`Tus-Resumable: expected ${tusVersion}`))

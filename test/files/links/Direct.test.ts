@@ -44,6 +44,7 @@ layer(TestServer.shared, live)("what a link answers", (it) => {
       assert.strictEqual(yield* usesOf(key, link.token), 0)
       const right = yield* direct(link.token, { headers: { "x-share-password": password } })
       assert.deepStrictEqual([right.status, bodyOf(right)], [200, "the bytes"])
+      assert.strictEqual(right.headers.get("cross-origin-resource-policy"), "cross-origin")
       for (const query of ["", "password=wrong", `password=${encodeURIComponent(password)}`]) {
         const after = yield* direct(link.token, { query })
         assert.deepStrictEqual([after.status, after.json], [410, { error: "Link exhausted" }])

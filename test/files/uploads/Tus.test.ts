@@ -56,6 +56,20 @@ describe("a resumable upload by tus", () => {
     }
   })
 
+  it("lets scripts of other origins read its headers", async () => {
+    const path = await tus.begin(1, aFile)
+    const headers = { "tus-resumable": "1.0.0", origin: "https://elsewhere.example" }
+    const answer = await ask(server, "HEAD", path, { key: tus.key, headers })
+    const names = (answer.headers.get("access-control-expose-headers") ?? "").toLowerCase().split(/, */)
+    assert.includeMembers(names, [
+      "location",
+      "upload-offset",
+      "upload-length",
+      "upload-file-id",
+      "tus-resumable"
+    ])
+  })
+
   it("is 409 at another offset, and nothing of it is kept", async () => {
     const path = await tus.begin(6, aFile)
     await tus.patch(path, 0, "abc")
