@@ -46,7 +46,9 @@ export const filesLimits = {
   archiveEntries: 1_000_000,
   /** archives whose entries are read at once; others wait … */
   archivePlansAtOnce: 4,
-  /** … and one that takes longer is 503 */
+  /** … so many together with those; further ones are 503 … */
+  archivePlansUnderWay: 64,
+  /** … and one that takes longer, waiting included, is 503 */
   archivePlanMillis: 120_000,
   /** memory of the entries of archives that are being sent, some 110 bytes each, in fair shares per user; above it 503 */
   archivePlansBytes: 256 * 1024 * 1024,

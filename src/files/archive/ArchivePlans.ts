@@ -105,6 +105,7 @@ export const makePlans = Effect.fnUntraced(function* (parts: Parts) {
   const add = adding(parts, entries)
   const shares = new FairShares(limits.archivePlansBytes)
   const atOnce = yield* Semaphore.make(limits.archivePlansAtOnce)
+  let underWay = 0
 
   const planned = Effect.fnUntraced(function* (place: ArchivePlace, memory: PlanMemory) {
     const planner = new ArchivePlanner()
@@ -144,9 +145,12 @@ export const makePlans = Effect.fnUntraced(function* (parts: Parts) {
       Effect.sync(() => new PlanMemory(shares, userId)),
       (held) => Effect.sync(() => held.release())
     )
+    if (underWay >= limits.archivePlansUnderWay) return yield* busy
+    underWay++
     const plan = yield* storeAwayUntimed(summed(place, memory)).pipe(
+      atOnce.withPermits(1),
       Effect.timeoutOrElse({ duration: limits.archivePlanMillis, orElse: () => Effect.fail(busy) }),
-      atOnce.withPermits(1)
+      Effect.ensuring(Effect.sync(() => underWay--))
     )
     return { plan, memory }
   })

@@ -12,7 +12,7 @@ import { reachOf, writesFound, writesNamed } from "../access/Reach.ts"
 import { Receiving } from "../transfers/Receiving.ts"
 import { UploadedFiles } from "../transfers/UploadedFiles.ts"
 import { readUploadForm, type UploadForm } from "../transfers/UploadForm.ts"
-import { type Directory, directoryNotFound, inboxName, Tree } from "../tree/Tree.ts"
+import { type Directory, directoryNotFound, inboxName, isDirectoryId, Tree } from "../tree/Tree.ts"
 import { Devices } from "./Devices.ts"
 import { makeFromDevice } from "./FromDevice.ts"
 
@@ -46,6 +46,7 @@ const makePlaceOf = Effect.gen(function* () {
     const reach = reachOf(key)
     if (target === "inbox") return yield* Effect.as(writesNamed(reach, inboxName), inboxName)
     if (target === "directory") {
+      if (!isDirectoryId(directoryId)) return yield* directoryNotFound
       const directory = yield* storeAway(tree.directory(key.ownerId, directoryId))
       if (directory.kind === "device") return yield* directoryNotFound
       return yield* writesFound(reach, directory, directoryNotFound.message)

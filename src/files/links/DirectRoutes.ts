@@ -1,8 +1,8 @@
-import { Clock, Effect, Fiber, FiberSet, type Scope } from "effect"
+import { Clock, Effect, Fiber, FiberSet, Schedule, type Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Gone, headersOf, type Problem, Unauthorized } from "#schemas/core/Problem.ts"
 import { type KeyedExchange, openServing } from "#src/accounts/KeyedRoute.ts"
-import { requestedRange } from "#src/http/ByteRanges.ts"
+import { byteAnswer } from "#src/http/ByteAnswer.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import type { RawRoute } from "#src/front/RawRoute.ts"
 import { acceptsPage, looksFirst } from "#streams/files/links/Visitor.ts"
@@ -72,16 +72,12 @@ const clientOf = ({ request }: KeyedExchange) => ({
   agent: request.header("user-agent")
 })
 
-/** The bytes that the request will get, if it gets any. */
-const rangeOf = ({ request }: KeyedExchange, { etag, modifiedAt, sizeBytes }: LinkTarget) => {
-  const ifRange = request.header("if-range").trim()
-  const isSame =
-    ifRange === "" ||
-    ifRange === etag ||
-    (modifiedAt !== undefined && Date.parse(ifRange) === Math.floor(modifiedAt.getTime() / 1000) * 1000)
-  const wish = requestedRange(isSame ? request.header("range") : undefined, sizeBytes)
-  return wish._tag === "Part" ? wish.range : { from: 0, to: sizeBytes }
-}
+/** The bytes that the request will get; undefined: none, by a condition or a range that cannot be satisfied. */
+const rangeOf = ({ request }: KeyedExchange, { etag, modifiedAt, sizeBytes }: LinkTarget) =>
+  byteAnswer(
+    { method: request.method, header: (name) => request.header(name) },
+    { sizeBytes, etag, contentType: "", headers: {}, ...(modifiedAt && { lastModified: modifiedAt }) }
+  ).range
 
 /** A ticket, or a range from the address of a use: a request that goes on with one. */
 const resumingOf = ({ request }: KeyedExchange, query: URLSearchParams): Resuming | undefined => {
@@ -155,7 +151,7 @@ const sending = (services: Services) => {
   const ended = (held: Hold, outcome: Outcome): void =>
     void run(
       uses.end(held, outcome).pipe(
-        Effect.retry({ times: 3 }),
+        Effect.retry({ times: 8, schedule: Schedule.exponential("200 millis") }),
         Effect.catch((error) => Effect.logWarning("the end of a download was not noted", error))
       )
     )
@@ -163,8 +159,9 @@ const sending = (services: Services) => {
     const { link, query } = visit
     const isAttached = (link.cap !== null && hasTicket(visit)) || query.get("download") === "1"
     const disposition = isAttached ? "attachment" : "inline"
-    if (exchange.request.method === "HEAD") return yield* found.send(exchange, disposition)
     const range = rangeOf(exchange, found)
+    if (exchange.request.method === "HEAD" || range === undefined)
+      return yield* found.send(exchange, disposition)
     const held = yield* hold(exchange, visit, found, range.to - range.from)
     exchange.watch = (onEnd) => watch.watch(link.hash, onEnd)
     const sent = found.send(exchange, disposition, (sentBytes, isWhole) =>
@@ -176,7 +173,7 @@ const sending = (services: Services) => {
     )
     yield* Effect.onExit(sent, () =>
       Effect.sync(() => {
-        // 304, 412, 416, or bytes that cannot be read
+        // The bytes cannot be read.
         if (exchange.status !== 200 && exchange.status !== 206) ended(held, nothing)
       })
     )

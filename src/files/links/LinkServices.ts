@@ -14,7 +14,7 @@ export const linkServices = Layer.mergeAll(ShareLinks.layer, LinkUses.layer, Lin
 )
 
 /**
- * Gives back the uses that a button began and of which nothing was taken, and deletes uses and links that are old, and links
+ * Gives back the uses that a button began and of which nothing was taken or is being sent, and deletes uses and links that are old, and links
  * that lead to nothing for good. Source: contract/files#links.
  */
 export const sweepLinks = Effect.gen(function* () {
@@ -23,7 +23,8 @@ export const sweepLinks = Effect.gen(function* () {
   const now = (yield* Clock.Clock).currentTimeMillisUnsafe()
   const before = (millis: number) => new Date(now - millis)
   yield* sql`WITH untaken AS (
-      DELETE FROM share_uses WHERE sent = 0 AND ticket_hash IS NOT NULL AND NOT is_complete AND open_until < ${before(0)}
+      DELETE FROM share_uses WHERE sent = 0 AND held = 0 AND ticket_hash IS NOT NULL AND NOT is_complete
+        AND open_until < ${before(0)}
       RETURNING token_hash),
     counted AS (SELECT token_hash, count(*)::int AS n FROM untaken GROUP BY token_hash)
     UPDATE share_links l SET uses = greatest(0, l.uses - c.n) FROM counted c WHERE l.token_hash = c.token_hash`

@@ -152,9 +152,12 @@ const beginningOf = (sql: SqlClient, limits: Limits, now: () => Date) => {
     if (counted === undefined) return undefined
     yield* linkUsed
     // Uses that are not shown any more go now and then, so that no link has more rows than twice as many.
+    // The use counts where that fails.
     if (counted.uses % limits.usesPerLink === 0)
       yield* sql`DELETE FROM share_uses WHERE token_hash = ${hash} AND open_until < ${at} AND id NOT IN (
-        SELECT id FROM share_uses WHERE token_hash = ${hash} ORDER BY started_at DESC LIMIT ${limits.usesPerLink})`
+        SELECT id FROM share_uses WHERE token_hash = ${hash} ORDER BY started_at DESC LIMIT ${limits.usesPerLink})`.pipe(
+        Effect.catch((error) => Effect.logWarning("old downloads of a link were not deleted", error))
+      )
     return counted
   })
   const begin: LinkUses["Service"]["begin"] = Effect.fnUntraced(function* (link, client, of) {
@@ -200,9 +203,13 @@ const resumingOf = (sql: SqlClient, now: () => Date) => {
 const endingOf = (sql: SqlClient, limits: Limits): LinkUses["Service"]["end"] =>
   Effect.fnUntraced(function* ({ bytes, isGivenBack, useId }, { isLast, isWhole, sentBytes }) {
     if (isGivenBack && sentBytes === 0 && !isWhole) {
-      // Another request may have gone on with it by now.
-      const gone = yield* sql`WITH gone AS (
-          DELETE FROM share_uses WHERE id = ${useId} AND sent = 0 AND held = ${bytes}::float8::bigint RETURNING token_hash)
+      // Another request may have gone on with it by now. The link is locked first, as where it is revoked.
+      const gone = yield* sql`WITH link AS MATERIALIZED (
+          SELECT token_hash FROM share_links
+          WHERE token_hash = (SELECT token_hash FROM share_uses WHERE id = ${useId}) FOR UPDATE),
+        gone AS (
+          DELETE FROM share_uses WHERE id = ${useId} AND sent = 0 AND held = ${bytes}::float8::bigint
+            AND token_hash IN (SELECT token_hash FROM link) RETURNING token_hash)
         UPDATE share_links SET uses = uses - 1 WHERE token_hash IN (SELECT token_hash FROM gone) RETURNING uses`
       if (gone.length > 0) return
     }

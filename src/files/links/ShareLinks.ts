@@ -198,7 +198,7 @@ const linksWhere = (sql: SqlClient, where: Fragment, limit = 1) =>
     LEFT JOIN directories d ON d.id = l.directory_id AND d.trash_id IS NULL
     WHERE ${where} ORDER BY l.created_at DESC, l.token_hash DESC LIMIT ${limit}`
 
-const cursorForm = /^(\d{1,16})-([0-9a-f]{64})$/
+const cursorForm = /^(\d{1,13})-([0-9a-f]{64})$/
 
 const cursorOf = ({ createdAt, hash }: LinkRow): string =>
   `${createdAt.getTime()}-${Buffer.from(hash).toString("hex")}`

@@ -4,7 +4,7 @@ import { invalidField, type Problem, UnprocessableContent } from "#schemas/core/
 import { bucketName, namesOfPath } from "#schemas/files/Names.ts"
 import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import { reachOf, writesFound, writesNamed } from "#src/files/access/Reach.ts"
-import { directoryNotFound, type Directory, Tree } from "#src/files/tree/Tree.ts"
+import { directoryNotFound, type Directory, isDirectoryId, Tree } from "#src/files/tree/Tree.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { isMultipart } from "#src/http/MultipartBody.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -17,8 +17,6 @@ import { readUploadForm, type UploadForm } from "./UploadForm.ts"
 
 const defaultBucket = "uploads"
 
-const directoryId = /^dir_[0-9A-Za-z]{22}$/
-
 /** The directory that a form names, or the name of its bucket. Source: contract/files#uploads. */
 const placeOf = Effect.fnUntraced(function* (tree: Tree["Service"], form: UploadForm, key: Principal) {
   const reach = reachOf(key)
@@ -30,7 +28,7 @@ const placeOf = Effect.fnUntraced(function* (tree: Tree["Service"], form: Upload
     return name
   }
   if (dir !== "") return yield* invalidField("directoryId", "expected this or dir, not both")
-  if (!directoryId.test(id)) return yield* directoryNotFound
+  if (!isDirectoryId(id)) return yield* directoryNotFound
   const directory = yield* storeAway(tree.directory(key.ownerId, id))
   return yield* writesFound(reach, directory, directoryNotFound.message)
 })

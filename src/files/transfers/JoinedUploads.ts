@@ -177,7 +177,7 @@ const make = Effect.gen(function* () {
   })
   return JoinedUploads.of({
     publish: (arrival, request) =>
-      isJoinable(request)
+      !arrival.isReserved && isJoinable(request)
         ? Effect.andThen(arrival.going, joined(request))
         : arrival.publish(
             request.files.map(({ staged }) => staged),

@@ -20,6 +20,7 @@ import { RawServerUrl } from "#src/ServerUrl.ts"
 import { readUploadFields, type UploadFields } from "#streams/files/UploadFields.ts"
 import { type Arrival, Receiving } from "./Receiving.ts"
 import type { Gone } from "./UploadForm.ts"
+import { otherVersion } from "#src/files/tree/Versions.ts"
 import { JoinedUploads } from "./JoinedUploads.ts"
 import { uploadedItem, UploadedFiles } from "./UploadedFiles.ts"
 
@@ -104,6 +105,8 @@ const store = Effect.fnUntraced(function* (
   key: Principal
 ) {
   const condition = yield* expectedVersion(uploaded, exchange, place, key)
+  if (condition !== null && fields.ifVersion !== null && fields.ifVersion !== condition)
+    return yield* otherVersion(condition === "none" ? null : condition)
   const staged = yield* arrival.stage(bytesOf(arrival.body))
   const { sha256 } = staged.blob
   if (fields.sha256 !== null && fields.sha256 !== sha256)

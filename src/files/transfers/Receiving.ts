@@ -27,6 +27,8 @@ export interface Arrival {
   readonly body: RawBody
   /** Takes the bytes of a file. */
   readonly stage: (source: BlobSource<Problem | Gone>) => Effect.Effect<StagedBlob, Failure>
+  /** its bytes count for the quota while they come */
+  readonly isReserved: boolean
   /** Fails where the key has ended. */
   readonly going: Effect.Effect<void, Problem>
   /** Makes blobs of files, with records that refer to them, in one transaction: once. */
@@ -86,8 +88,9 @@ export class Receiving extends Context.Service<
             inRows: true
           }
           const unwatch = exchange.watch(() => (isOver = true))
-          const arriving = Effect.map(blobs.staging(incoming), ({ publish, stage }): Arrival => ({
+          const arriving = Effect.map(blobs.staging(incoming), ({ isReserved, publish, stage }): Arrival => ({
             body,
+            isReserved,
             stage: (source) => stage(source, maxBytes),
             going: Effect.suspend(() => (isOver ? Effect.fail(invalidKey()) : Effect.void)),
             publish: (staged, commit) => (isOver ? Effect.fail(invalidKey()) : publish(staged, commit))

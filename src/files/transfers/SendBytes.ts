@@ -70,8 +70,10 @@ export const sendBuffer = (
   const answer = answerOf(exchange, file, options)
   if (answer.range === undefined) return sendWithout(exchange, answer, options)
   const { from, to } = answer.range
+  let hasLeft = false
+  if (options.sent !== undefined) exchange.onLeave(() => void (hasLeft = true))
   exchange.send(answer.status, headersWith(answer, options.headers), bytes.subarray(from, to))
-  options.sent?.(to - from, true)
+  options.sent?.(hasLeft ? 0 : to - from, !hasLeft)
 }
 
 /** The same for any file; `reads` finds its bytes. */

@@ -67,14 +67,15 @@ export class UploadedFiles extends Context.Service<
       ) {
         const [base, first] = typeof place === "string" ? [undefined, [place]] : [place, []]
         const found = new Map<string, Directory>()
-        for (const path of new Set(files.map(({ names }) => names.slice(0, -1).join("/")).toSorted())) {
-          const names = [...first, ...(path === "" ? [] : path.split("/"))]
+        // Sorted by their segments, so that all requests make directories in one order: `a/b` before `a-b`.
+        for (const path of new Set(files.map(({ names }) => names.slice(0, -1).join("\0")).toSorted())) {
+          const names = [...first, ...(path === "" ? [] : path.split("\0"))]
           found.set(
             path,
             names.length === 0 && base !== undefined ? base : yield* tree.ensure(userId, base, names)
           )
         }
-        return (names: ReadonlyArray<string>) => found.get(names.slice(0, -1).join("/"))
+        return (names: ReadonlyArray<string>) => found.get(names.slice(0, -1).join("\0"))
       })
 
       return UploadedFiles.of({

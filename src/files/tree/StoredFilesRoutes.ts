@@ -3,6 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Conflict } from "#schemas/core/Problem.ts"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
+import { Notices } from "#src/infra/notices/Notices.ts"
 import { readsNamed } from "../access/Reach.ts"
 import { caller, limitDefault } from "./DirectoriesRoutes.ts"
 import { FileChanges } from "./FileChanges.ts"
@@ -11,6 +12,7 @@ import { Purge } from "./Purge.ts"
 import { Restoring } from "./Restoring.ts"
 import { shownFile, shownPath, shownVersion } from "./Shown.ts"
 import { Trash } from "./Trash.ts"
+import { treeChanged } from "./Tree.ts"
 import { fileNotFound, type StoredFile, Versions } from "./Versions.ts"
 
 const isCurrent = Conflict.of("The current version cannot be deleted", { code: "current_version" })
@@ -69,6 +71,7 @@ export const layer = HttpApiBuilder.group(
     const changes = yield* FileChanges
     const history = yield* historyFor
     const search = yield* searching
+    const notices = yield* Notices
     const purge = yield* Purge
     const restoring = yield* Restoring
     const trash = yield* Trash
@@ -107,6 +110,7 @@ export const layer = HttpApiBuilder.group(
           if (version === undefined) return yield* fileNotFound
           if (version.isCurrent) return yield* isCurrent
           yield* purge.versions([version.id])
+          yield* notices.publish(treeChanged)
           return { deleted: true as const }
         }).pipe(storeAway)
     })

@@ -40,6 +40,9 @@ export const directoryColumns = `d.id, d.user_id AS "userId", d.bucket_id AS "bu
   b.required_replicas AS "requiredReplicas", d.created_at AS "createdAt", d.modified_at AS "modifiedAt",
   d.changed::text AS changed`
 
+/** Anything else is no id of a directory, and may be no text that a store takes. */
+export const isDirectoryId = (id: string): boolean => /^dir_[0-9A-Za-z]{22}$/.test(id)
+
 export const directoryNotFound = NotFound.of("Directory not found", {
   code: "directory_not_found",
   param: "directoryId"

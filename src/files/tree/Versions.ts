@@ -130,7 +130,7 @@ interface Written {
   readonly madeAt: Date
 }
 
-const otherVersion = (current: string | null): Conflict =>
+export const otherVersion = (current: string | null): Conflict =>
   Conflict.of(
     current === null
       ? "ifVersion: there is no file of this name"

@@ -97,10 +97,11 @@ const makeAppending = Effect.gen(function* () {
     bytes: number | undefined
   ) {
     if (upload.length !== null) return
-    if (length !== undefined) yield* uploads.setLength(upload.id, length)
     const needed = length ?? offset + (bytes ?? 0)
     const wanted = length === undefined && bytes === undefined ? limits.sharedFileBytes : needed
     yield* blobs.resize(upload.id, { needed, wanted }, quotas.of(upload.userId))
+    // Not before there is room for it: it could not be told again.
+    if (length !== undefined) yield* uploads.setLength(upload.id, length)
   })
 
   return Effect.fnUntraced(function* (exchange: KeyedExchange, turn: UploadTurn, sent: Sent) {

@@ -3,10 +3,11 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { invalidField, type Problem } from "#schemas/core/Problem.ts"
 import { bucketName, entryName, namesOfPath } from "#schemas/files/Names.ts"
+import { safeContentType } from "#src/http/ContentType.ts"
 import { readUploadFields } from "#streams/files/UploadFields.ts"
 import type { UploadMetadata } from "#streams/files/uploads/UploadMetadata.ts"
 import { type Reach, writesFound, writesNamed } from "../access/Reach.ts"
-import { directoryNotFound, Tree } from "../tree/Tree.ts"
+import { directoryNotFound, isDirectoryId, Tree } from "../tree/Tree.ts"
 import { type UploadTarget, usualBucket } from "./Uploads.ts"
 
 export const orInvalid = <A>(read: Result.Result<A, FieldFault>): Effect.Effect<A, Problem> =>
@@ -44,7 +45,9 @@ export const makeTargets = Effect.gen(function* () {
       return yield* invalidField("filename", "expected filename or path in Upload-Metadata")
     const names =
       path === "" ? ([yield* entryName("filename", filename)] as const) : yield* namesOfPath("path", path)
+    const sentType = textOf("filetype").trim()
     const directoryId = textOf("directoryId") || null
+    if (directoryId !== null && !isDirectoryId(directoryId)) return yield* directoryNotFound
     const dir = textOf("dir") || usualBucket
     if (directoryId !== null && textOf("dir") !== "")
       return yield* invalidField("dir", "give this or directoryId, not both")
@@ -52,7 +55,7 @@ export const makeTargets = Effect.gen(function* () {
     const fields: UploadTarget = {
       ...values,
       filename: names.at(-1) ?? names[0],
-      filetype: textOf("filetype"),
+      filetype: sentType === "" ? "" : safeContentType(sentType),
       names,
       path: path || null,
       dir: directoryId === null ? dir : null,

@@ -3,7 +3,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { Limits } from "#src/Limits.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import { type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
@@ -131,21 +131,35 @@ export const makeAppends = (parts: Parts): BlobAppends => {
     }),
     abort: (id) =>
       Effect.gen(function* () {
-        const upload = yield* holdLast(id)
+        const upload = yield* index.hold(id, (yield* index.find(id)).written, keptMillis)
+        if (upload === undefined) return yield* new UploadGone({ id })
         yield* index.end(upload)
-        yield* files.discard(upload)
+        yield* files.discard({ id, file: upload.fileBefore })
       })
   }
 }
 
 /** Each request takes hold of its upload. */
-const holding = ({ files, index, limits: { uploadKeptMillis: keptMillis } }: Parts) => {
+const holding = ({ files, index, limits: { uploadKeptMillis: keptMillis, uploadRenewMillis } }: Parts) => {
+  /** The row names another file once that is whole and durable: a request that is cut amid the copy loses nothing. */
+  const own = Effect.fnUntraced(function* (upload: UploadRow, at: number) {
+    const was = { id: upload.id, file: upload.fileBefore }
+    const renewed = undone(index.renew(upload.id, keptMillis), upload.id)
+    const renewing = Effect.forever(Effect.delay(renewed, uploadRenewMillis))
+    const isThere = yield* Effect.scoped(
+      Effect.andThen(Effect.forkScoped(renewing), files.own(upload, was, at))
+    )
+    if (!isThere || upload.file === was.file) return isThere
+    yield* Effect.tapError(index.moved(upload), () => files.discard(upload))
+    yield* files.discard(was)
+    return true
+  })
   const hold = Effect.fnUntraced(function* (id: string, offset?: number) {
     const at = offset ?? (yield* index.find(id)).written
     const upload = yield* index.hold(id, at, keptMillis)
     if (upload === undefined)
       return { _tag: "WrongOffset", written: (yield* index.find(id)).written } as const
-    if (yield* files.own(upload, { id, file: upload.fileBefore }, at)) return upload
+    if (yield* own(upload, at)) return upload
     // Its bytes were lost.
     yield* index.end(upload)
     return yield* new UploadGone({ id })
@@ -214,7 +228,8 @@ const finishing =
     Effect.gen(function* () {
       const { files, index, onPublished, sql } = parts
       const { uploadKeptMillis: keptMillis, uploadRenewMillis } = parts.limits
-      const upload = yield* storeAway(holdLast(id))
+      // Its own time: a copy of a long file takes as long as it needs.
+      const upload = yield* storeAwayUntimed(holdLast(id))
       const { written } = upload
       const sums = kept.take(upload, written)
       const renewing = Effect.forever(

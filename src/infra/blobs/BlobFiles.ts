@@ -154,8 +154,9 @@ export class BlobFiles {
       if ((there?.size ?? 0) < bytes) return false
       if (upload.file === was.file || there === undefined) return true
       await fs.copyFile(this.temporaryOf(was), this.temporaryOf(upload), fs.constants.COPYFILE_FICLONE)
+      const copied = await fs.open(this.temporaryOf(upload), "r+")
+      await copied.datasync().finally(() => copied.close())
       await syncDirectory(this.temporary)
-      await fs.rm(this.temporaryOf(was), { force: true })
       return true
     })
   }

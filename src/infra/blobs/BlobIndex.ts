@@ -342,20 +342,27 @@ export class BlobIndex {
   }
 
   /**
-   * A request takes hold of an upload; an earlier one that still has it has lost it, and the upload gets another file.
+   * A request takes hold of an upload; an earlier one that still has it has lost it, and this one gets another file for it.
    * Undefined: it is gone, or ends at another offset than this one.
    */
   hold(id: string, offset: number, keptMillis: number): Effect.Effect<UploadRow | undefined, SqlError> {
     return Effect.map(
-      this.sql<UploadRow>`WITH before AS (SELECT id, file FROM blob_uploads
+      this.sql<UploadRow>`WITH before AS (SELECT id, file, busy FROM blob_uploads
           WHERE id = ${id} AND store = ${this.store} AND written = ${offset}::float8::bigint AND expires_at > now()
           FOR UPDATE)
-        UPDATE blob_uploads AS u SET epoch = u.epoch + 1, busy = true, expires_at = ${this.ahead(keptMillis)},
-          file = CASE WHEN u.busy THEN u.epoch + 1 ELSE u.file END
+        UPDATE blob_uploads AS u SET epoch = u.epoch + 1, busy = true, expires_at = ${this.ahead(keptMillis)}
         FROM before WHERE u.id = before.id
-        RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch, u.file,
-          before.file AS "fileBefore"`,
+        RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch,
+          CASE WHEN before.busy THEN u.epoch ELSE u.file END AS file, before.file AS "fileBefore"`,
       ([row]) => row
+    )
+  }
+
+  /** From now on the bytes of an upload are in the file that the request got for it. */
+  moved({ epoch, file, id }: UploadRow): Effect.Effect<void, UploadGone | SqlError> {
+    return Effect.flatMap(
+      this.sql`UPDATE blob_uploads SET file = ${file} WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
+      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
     )
   }
 

@@ -160,6 +160,7 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
         }
       )
     return {
+      isReserved: !reservation.isLate,
       stage: (source, maxBytes = incoming.maxBytes) => {
         const all = counted(source, reservation, run)
         return incoming.inRows === true ? toRow(all, maxBytes) : toFile(all, maxBytes)

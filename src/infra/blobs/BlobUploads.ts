@@ -45,6 +45,8 @@ export type Refusal = BlobTooLarge | DiskFull | QuotaReached | ServiceUnavailabl
 
 /** The files of one request, which count for the quota together and become blobs together. */
 export interface Staging {
+  /** its bytes count already while they come, so that it has to publish them itself */
+  readonly isReserved: boolean
   /** Takes all bytes of a source; those that are not published go with the staging. */
   readonly stage: <E>(source: BlobSource<E>, maxBytes?: number) => Effect.Effect<StagedBlob, E | Refusal>
   /** Makes blobs of what was staged, together with records that refer to them, in one transaction: once. */

@@ -147,7 +147,9 @@ const wordsOf = (status: number, text: string): string => {
   try {
     const body: unknown = JSON.parse(text)
     if (Predicate.hasProperty(body, "error") && Predicate.isString(body.error))
-      return body.error.slice(0, errorCharacters)
+      // A stranger's server does not steer the terminal.
+      // oxlint-disable-next-line no-control-regex
+      return body.error.slice(0, errorCharacters).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd")
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
@@ -186,7 +188,7 @@ export const refused = async (answer: Answer, patience: Patience): Promise<void>
   await patience.wait(text, Number.isFinite(seconds) ? seconds : 0)
 }
 
-/** An answer below 400, or one of `taken`, after any number of tries. */
+/** An answer below 300, or one of `taken`, after any number of tries. Nothing is followed elsewhere. */
 export const accepted = async (
   ask: () => Promise<Answer>,
   patience: Patience,
@@ -198,7 +200,7 @@ export const accepted = async (
       throw error
     })
     if (answer instanceof ConnectionCut) await patience.wait(answer.message)
-    else if (answer.status < 400 || taken.has(answer.status)) return answer
+    else if (answer.status < 300 || taken.has(answer.status)) return answer
     else await refused(answer, patience)
   }
 }

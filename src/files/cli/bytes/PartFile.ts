@@ -70,11 +70,14 @@ export class PartFile implements Sink {
 
   /** @param force whether a FILE that is there is replaced */
   static async open(path: string, remote: RemoteBytes, force: boolean): Promise<PartFile> {
-    const isKnown = (await local(path, markedEtag(markOf(path)))) === remote.etag && remote.etag !== ""
+    const marked = await local(path, markedEtag(markOf(path)))
+    const isKnown = marked === remote.etag && remote.etag !== ""
     const handle = await local(path, openPart(partOf(path)))
     const file = new PartFile(path, handle, force)
     try {
       const { size } = await handle.stat()
+      // No earlier run made it: those write the mark before the first byte.
+      if (marked === undefined && size > 0 && !force) throw alreadyThere(partOf(path))
       if (isKnown && size <= remote.sizeBytes) await file.#takeUp(size)
       else await file.restart(remote)
     } catch (error) {
@@ -159,11 +162,15 @@ const markOf = (path: string): string => `${path}.part.json`
 /** It is read too, for its hash. */
 const openPart = async (path: string): Promise<FileHandle> => {
   try {
-    return await open(path, "r+")
+    const handle = await open(path, "r+")
+    // An earlier run ended between its two names: the bytes are those of a finished file.
+    if ((await handle.stat()).nlink < 2) return handle
+    await handle.close()
+    await rm(path)
   } catch (error) {
     if (codeOf(error) !== "ENOENT") throw error
-    return await open(path, "wx+")
   }
+  return await open(path, "wx+")
 }
 
 const syncDirectory = async (path: string): Promise<void> => {
