@@ -1,6 +1,7 @@
 import { Effect, Exit, Predicate } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
 
 /** A statement that takes longer means a Postgres that hangs: the caller gets an error instead of waiting. */
 const statementTimeoutMillis = 5_000
@@ -56,5 +57,16 @@ export const storeAway = <A, E, R>(
         duration: statementTimeoutMillis,
         orElse: () => Effect.fail(ServiceUnavailable.of(text))
       })
+
+/**
+ * The same for a transaction, which is given up without waiting for its end: on a connection that hangs, taking it back
+ * hangs, too. It may be carried out all the same, later.
+ */
+export const storeAwayAbandoned = <A, E, R>(
+  transaction: Effect.Effect<A, E | SqlError, R>
+): Effect.Effect<A, Exclude<E, SqlError> | ServiceUnavailable, R> =>
+  Effect.catchTag(abandonedAfter(storeAwayUntimed(transaction), statementTimeoutMillis), "TimeoutError", () =>
+    Effect.fail(ServiceUnavailable.of(text))
+  ) as Effect.Effect<A, Exclude<E, SqlError> | ServiceUnavailable, R>
 
 const isThere = (self: unknown): boolean => Exit.isExit(self)

@@ -47,10 +47,10 @@ export const makeTargets = Effect.gen(function* () {
       path === "" ? ([yield* entryName("filename", filename)] as const) : yield* namesOfPath("path", path)
     const sentType = textOf("filetype").trim()
     const directoryId = textOf("directoryId") || null
-    if (directoryId !== null && !isDirectoryId(directoryId)) return yield* directoryNotFound
     const dir = textOf("dir") || usualBucket
     if (directoryId !== null && textOf("dir") !== "")
       return yield* invalidField("dir", "give this or directoryId, not both")
+    if (directoryId !== null && !isDirectoryId(directoryId)) return yield* directoryNotFound
     const bucket = yield* bucketOf(userId, reach, dir, directoryId)
     const fields: UploadTarget = {
       ...values,

@@ -1,7 +1,7 @@
 import { Effect, Result } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayAbandoned } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { type BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import type { QuotaReached, UploadGone } from "./BlobIndex.ts"
@@ -170,7 +170,7 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
           Effect.tap(commit(blobs), () => reservation.fits)
         )
         // Its own time limit: the bytes before it may take as long as they need.
-        return Effect.tap(storeAway(made), () =>
+        return Effect.tap(storeAwayAbandoned(made), () =>
           Effect.sync(() => {
             isOver = true
             for (const one of staged) if (!isRow(one)) left.delete(one.file)
@@ -245,7 +245,7 @@ export const makeUploads = (parts: Parts): BlobUploads => {
     put: putting(staged),
     staging: staged,
     publishRows: ({ pool, quotaBytes, userId }, rows, commit) =>
-      storeAway(
+      storeAwayAbandoned(
         publish(parts, "", rows, Effect.void, (blobs) =>
           Effect.tap(commit(blobs), () => parts.index.fits(userId, pool, quotaBytes))
         )

@@ -173,6 +173,31 @@ layer(TestServer.shared, live)("what a link answers", (it) => {
     })
   )
 
+  it.effect("counts as many bytes as it sends, also with an If-Range that is no date of HTTP", () =>
+    Effect.gen(function* () {
+      const { makeUser } = yield* TestServer
+      const { key } = yield* makeUser()
+      const { link } = yield* shared(key, { singleUse: true }, "0123456789")
+      const headers = { range: "bytes=0-0", "if-range": new Date(0).toISOString() }
+      const statuses = yield* Effect.forEach([1, 2, 3, 4], () =>
+        Effect.map(direct(link.token, { headers }), ({ status }) => status)
+      )
+      assert.deepStrictEqual(statuses, [200, 200, 410, 410])
+    })
+  )
+
+  it.effect("counts nothing where it has no bytes to send: 304, 416", () =>
+    Effect.gen(function* () {
+      const { makeUser } = yield* TestServer
+      const { key } = yield* makeUser()
+      const { link } = yield* shared(key, { maxRequests: 2 }, "0123456789")
+      const etag = (yield* direct(link.token, { method: "HEAD" })).headers.get("etag") ?? ""
+      assert.strictEqual((yield* direct(link.token, { headers: { "if-none-match": etag } })).status, 304)
+      assert.strictEqual((yield* direct(link.token, { headers: { range: "bytes=50-" } })).status, 416)
+      assert.strictEqual(yield* usesOf(key, link.token), 0)
+    })
+  )
+
   it.effect("is attached where it is asked to be, and for a ticket of a capped link", () =>
     Effect.gen(function* () {
       const { makeUser } = yield* TestServer

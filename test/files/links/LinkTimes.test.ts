@@ -108,6 +108,24 @@ layer(
     })
   )
 
+  it.effect("keeps the use of a download that takes longer than an hour", () =>
+    Effect.gen(function* () {
+      const { makeUser, stopClockAt } = yield* TestServer
+      const sql = yield* SqlClient
+      const { key } = yield* makeUser()
+      const start = Date.now()
+      stopClockAt(start)
+      const { link } = yield* shared(key, { singleUse: true })
+      assert.strictEqual((yield* direct(link.token, { method: "POST" })).status, 303)
+      // A request is sending its bytes.
+      yield* sql`UPDATE share_uses SET held = size WHERE held = 0 AND sent = 0`
+      stopClockAt(start + 2 * hour)
+      yield* sweepLinks
+      assert.strictEqual(yield* usesOf(key, link.token), 1)
+      stopClockAt(undefined)
+    })
+  )
+
   it.effect("is refused for a while after wrong passwords: from one address, and from all of them", () =>
     Effect.gen(function* () {
       const { makeUser } = yield* TestServer

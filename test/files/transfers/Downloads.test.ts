@@ -16,6 +16,19 @@ const long = letters.repeat(2_000)
 const shorter = letters.repeat(1_000)
 
 layer(TestServer.shared, live)("a download of a shared file", (it) => {
+  it.effect("is 404 once its version was deleted, also where memory had it", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const { key } = yield* aUser
+      const first = yield* uploaded(["a.txt", "one"], {}, { key })
+      yield* uploaded(["a.txt", "two"], {}, { key })
+      for (let time = 0; time < 3; time++) assert.strictEqual((yield* get(first.fileId, key)).status, 200)
+      const path = `/api/files/${first.versionGroupId}/versions/${first.fileId}`
+      assert.strictEqual((yield* ask("DELETE", path, { key })).status, 200)
+      assert.strictEqual((yield* get(first.fileId, key)).status, 404)
+    })
+  )
+
   it.effect("has the headers of its bytes, its name and its copies", () =>
     Effect.gen(function* () {
       const { key } = yield* aUser

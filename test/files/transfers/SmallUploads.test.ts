@@ -58,6 +58,60 @@ layer(TestServer.shared, live)("small uploads that come at once", (it) => {
     })
   )
 
+  it.effect("count once for the quota, also where their length is not told or many come together", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser, url } = yield* TestServer
+      const { id, key } = yield* makeUser()
+      yield* ask("PATCH", `/api/v1/admin/users/${id}`, { json: { storage_quota_bytes: 100_000 } })
+      const chunked = new ReadableStream({
+        start: (controller) => {
+          controller.enqueue(new TextEncoder().encode("0123456789"))
+          controller.close()
+        }
+      })
+      const put = yield* Effect.promise(() =>
+        fetch(`${url}/api/upload/docs/a`, {
+          method: "PUT",
+          headers: { authorization: `Bearer ${key}` },
+          body: chunked,
+          duplex: "half"
+        })
+      )
+      assert.strictEqual(put.status, 201)
+      const files = [1, 2, 3, 4, 5].map((n) => [`${n}.txt`, String(n).repeat(14_000)] as const)
+      assert.strictEqual((yield* upload(files, {}, { key })).status, 200)
+    })
+  )
+
+  it.effect("make the directories of forms at once, whatever their order", () =>
+    Effect.gen(function* () {
+      const { makeUser } = yield* TestServer
+      const { key } = yield* makeUser()
+      // "a-b" is before "a/b" by its bytes, but "a" is made for both.
+      const trees = [
+        ["a-b/f.txt", "a/b/f.txt"],
+        ["a/f.txt", "a-b/g.txt"],
+        ["a/b/g.txt", "a-b/c/f.txt"]
+      ]
+      const answers = yield* Effect.forEach(
+        numbers.slice(0, 24),
+        (n) => {
+          const paths = (trees[n % trees.length] ?? []).map((path) => `${Math.floor(n / 3)}${path}`)
+          return upload(
+            paths.map((_, index) => [`${index}.txt`, "x".repeat(17_000)]),
+            { path: paths },
+            { key }
+          )
+        },
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(
+        answers.map(({ status }) => status),
+        answers.map(() => 200)
+      )
+    })
+  )
+
   it.effect("are in their rows, without a file", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
