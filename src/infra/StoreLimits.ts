@@ -2,8 +2,11 @@
 export const storeLimits = {
   /** connections of this process */
   postgresConnections: 10,
-  /** a connection attempt that takes longer has failed */
-  postgresConnectMillis: 5_000,
+  /**
+   * a connection attempt that takes longer has failed: long enough for a busy machine, where the event loop stands still for
+   * seconds while the program's modules are loaded
+   */
+  postgresConnectMillis: 20_000,
   /** how long a start waits for a Postgres that does not answer yet */
   postgresStartMillis: 30_000,
   /** shared buffers of the embedded Postgres */
