@@ -114,6 +114,9 @@ const checking = ({ passwords }: Services) =>
     yield* passwords.check({ hash, stored: password, given, address: request.remoteAddress })
   })
 
+/** An answer waits so long at most until its use is given back. */
+const givenBackMillis = 1_000
+
 /** The end of an answer that had no bytes. */
 const nothing: Outcome = { sentBytes: 0, isWhole: false, isLast: false }
 
@@ -148,12 +151,15 @@ const holding = ({ hasExpired, run, uses }: Services) =>
 const sending = (services: Services) => {
   const { run, uses, watch } = services
   const hold = holding(services)
-  const ended = (held: Hold, outcome: Outcome): void =>
-    void run(
-      uses.end(held, outcome).pipe(
-        Effect.retry({ times: 8, schedule: Schedule.exponential("200 millis") }),
-        Effect.catch((error) => Effect.logWarning("the end of a download was not noted", error))
-      )
+  const noted = (held: Hold, outcome: Outcome): Effect.Effect<void> =>
+    uses.end(held, outcome).pipe(
+      Effect.retry({ times: 8, schedule: Schedule.exponential("200 millis") }),
+      Effect.catch((error) => Effect.logWarning("the end of a download was not noted", error))
+    )
+  /** Before the client hears that it gets nothing: it may ask again at once. */
+  const givenBack = (held: Hold): Effect.Effect<void> =>
+    Effect.flatMap(Effect.forkDetach(noted(held, nothing)), (ending) =>
+      Effect.asVoid(Effect.timeoutOption(Fiber.join(ending), givenBackMillis))
     )
   return Effect.fnUntraced(function* (exchange: KeyedExchange, visit: Visit, found: LinkTarget) {
     const { link, query } = visit
@@ -165,18 +171,17 @@ const sending = (services: Services) => {
     const held = yield* hold(exchange, visit, found, range.to - range.from)
     exchange.watch = (onEnd) => watch.watch(link.hash, onEnd)
     const sent = found.send(exchange, disposition, (sentBytes, isWhole) =>
-      ended(held, {
-        sentBytes,
-        isWhole,
-        isLast: exchange.status === 200 || range.to === found.sizeBytes
-      })
+      run(
+        noted(held, {
+          sentBytes,
+          isWhole,
+          isLast: exchange.status === 200 || range.to === found.sizeBytes
+        })
+      )
     )
-    yield* Effect.onExit(sent, () =>
-      Effect.sync(() => {
-        // The bytes cannot be read.
-        if (exchange.status !== 200 && exchange.status !== 206) ended(held, nothing)
-      })
-    )
+    // The bytes cannot be read where no answer was begun.
+    const isBegun = () => exchange.status === 200 || exchange.status === 206
+    yield* Effect.onExit(sent, () => (isBegun() ? Effect.void : givenBack(held)))
   })
 }
 
