@@ -64,6 +64,12 @@ export const makeFinishing = Effect.gen(function* () {
   const joined = ({ id, parts }: UploadRow) =>
     parts === null ? Effect.void : Effect.asVoid(blobs.join(id, parts))
 
+  /** Another request has the upload, or has finished it; where there is none, its bytes are lost. */
+  const takenOver = Effect.fnUntraced(function* (id: string) {
+    if (yield* blobs.isOpen(id)) return yield* beingFinished
+    return (yield* uploads.fileOf(id)) ?? (yield* goneBytes)
+  })
+
   /** Undefined where it is not complete, or becomes no file. */
   const finished = Effect.fnUntraced(function* (
     upload: UploadRow
@@ -76,11 +82,7 @@ export const makeFinishing = Effect.gen(function* () {
     const made = joined(upload).pipe(
       Effect.andThen(blobs.finish(id, commit(upload, fields))),
       Effect.catch((error): Effect.Effect<UploadedFile, Problem | SqlError> => {
-        // Another request may have finished it meanwhile.
-        if (Predicate.isTagged(error, "UploadGone"))
-          return Effect.flatMap(uploads.fileOf(id), (file) =>
-            file === undefined ? Effect.fail(goneBytes) : Effect.succeed(file)
-          )
+        if (Predicate.isTagged(error, "UploadGone")) return takenOver(id)
         if (Predicate.isTagged(error, "DiskFull")) return Effect.fail(fullDisk)
         if (Predicate.isTagged(error, "BlobTooLarge")) return Effect.fail(goneBytes)
         return Effect.fail(error)

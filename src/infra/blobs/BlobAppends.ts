@@ -56,6 +56,8 @@ export interface BlobAppends {
     id: string,
     parts: ReadonlyArray<string>
   ) => Effect.Effect<number, BlobTooLarge | DiskFull | UploadGone | SqlError>
+  /** Whether an upload goes on, in whatever hands. */
+  readonly isOpen: (id: string) => Effect.Effect<boolean, SqlError>
   readonly abort: (id: string) => Effect.Effect<void, DiskFull | UploadGone | SqlError>
 }
 
@@ -129,6 +131,10 @@ export const makeAppends = (parts: Parts): BlobAppends => {
       const ended = yield* Effect.ensuring(append(id, from, joined.next), close)
       return Predicate.isNumber(ended) ? ended : yield* new UploadGone({ id })
     }),
+    isOpen: (id) =>
+      Effect.catch(Effect.as(index.find(id), true), (error) =>
+        error._tag === "UploadGone" ? Effect.succeed(false) : Effect.fail(error)
+      ),
     abort: (id) =>
       Effect.gen(function* () {
         const upload = yield* index.hold(id, (yield* index.find(id)).written, keptMillis)
