@@ -9,6 +9,7 @@ import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { isMeant, NearestFlags, type PlacedFlag } from "#streams/files/sync/NearestFlag.ts"
 import type { Reach } from "../access/Reach.ts"
+import { bucketOfDevice } from "../tree/Tree.ts"
 import { SyncFlags } from "./SyncFlags.ts"
 
 /** All that a device is to have, as it goes out. */
@@ -217,7 +218,7 @@ const readingOf = (sql: SqlClient, { manifestEntries, walkEntriesAtOnce: atOnce 
     const alone = flags.files().filter((flag) => !flags.isBelowFlagged(flag) && isMeant(flag, device?.id))
     for (let at = 0; at < alone.length; at += atOnce)
       yield* takeFiles(yield* pages.named(alone.slice(at, at + atOnce).map(({ id }) => id)))
-    const sentTo = device !== undefined && reach.mayRead(device.id) ? yield* pages.sentTo(device.id) : null
+    const sentTo = device !== undefined && reach.mayRead(bucketOfDevice(device.id)) ? yield* pages.sentTo(device.id) : null
     if (sentTo !== null) {
       const sent = rangeOf({ bucketId: sentTo, path: "" })
       yield* through<FileRow>(
