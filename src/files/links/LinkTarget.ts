@@ -75,11 +75,7 @@ export const targetOf = ({ archives, reads, tree }: Services) =>
           })
       }
     }
-    const again = Effect.catchTag(
-      tree.directory(userId, directoryId ?? ""),
-      "NotFound",
-      () => linkNotFound
-    )
+    const again = Effect.catchTag(tree.directory(userId, directoryId ?? ""), "NotFound", () => linkNotFound)
     const archive = yield* archives.plan({ directory: yield* again, again })
     return {
       versionId: null,

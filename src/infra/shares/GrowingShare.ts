@@ -1,6 +1,6 @@
 import type { FairShares } from "./FairShares.ts"
 
-/** What one request takes of its user's share: more and more, until its scope and all other holders have let go of it. */
+/** The part of its user's share that one request has taken: it grows, and is given back when all holders have let go of it. */
 export class GrowingShare {
   private readonly shares: FairShares
   private readonly userId: string

@@ -39,8 +39,7 @@ const gated = Effect.gen(function* () {
   return { turns, place, open: Deferred.succeed(gate, undefined) }
 })
 
-const planOf = (place: ArchivePlace) =>
-  Effect.flatMap(Archives, ({ plan }) => Effect.scoped(plan(place)))
+const planOf = (place: ArchivePlace) => Effect.flatMap(Archives, ({ plan }) => Effect.scoped(plan(place)))
 
 /** The same as it is asked for by its id. */
 const found = (directory: Directory) =>
@@ -64,8 +63,14 @@ layer(servicesWith({ walkEntriesAtOnce: 4 }), { excludeTestServices: true, timeo
             Effect.forkChild
           )
         )
-        yield* eventually("two are refused", Effect.sync(() => refused === 2))
-        yield* eventually("four have their turn", Effect.sync(() => turns.count >= 4))
+        yield* eventually(
+          "two are refused",
+          Effect.sync(() => refused === 2)
+        )
+        yield* eventually(
+          "four have their turn",
+          Effect.sync(() => turns.count >= 4)
+        )
         yield* Effect.sleep(50)
         assert.deepStrictEqual([turns.count, refused], [4, 2])
         yield* open
