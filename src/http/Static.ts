@@ -26,7 +26,7 @@ export type StaticAnswer = (
 ) => HttpServerResponse.HttpServerResponse
 
 /** Brotli's best takes a second for the documents of the API, which each start makes, and saves a twelfth of the next best. */
-const smallBytes = 16_384
+const smallBytes = 4_096
 
 /** A body in every encoding: for an answer that is made once and sent often. */
 export const packed = (text: string): StaticBodies => {
