@@ -48,7 +48,7 @@ const tus = { "tus-resumable": "1.0.0" }
 
 /** A long file, in as many requests as it takes; each goes on where the one before was cut. */
 export class ResumableUpload {
-  readonly #client: ByteClient
+  readonly #client: Pick<ByteClient, "ask">
   readonly #target: UploadTarget
   readonly #file: LocalFile
   readonly #sha256: string
@@ -58,7 +58,13 @@ export class ResumableUpload {
   /** bytes that were told of */
   #shown = 0
 
-  constructor(client: ByteClient, target: UploadTarget, file: LocalFile, sha256: string, told: Told) {
+  constructor(
+    client: Pick<ByteClient, "ask">,
+    target: UploadTarget,
+    file: LocalFile,
+    sha256: string,
+    told: Told
+  ) {
     this.#client = client
     this.#target = target
     this.#file = file
