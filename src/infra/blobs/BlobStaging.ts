@@ -163,7 +163,7 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
         return incoming.inRows === true ? toRow(all, maxBytes) : toFile(all, maxBytes)
       },
       publish: (staged, commit) => {
-        const made = publish(parts, id, staged, ended, (blobs) =>
+        const made = publish(parts, { id, userId: incoming.userId }, staged, ended, (blobs) =>
           Effect.tap(commit(blobs), () => reservation.fits)
         )
         // Its own time limit: the bytes before it may take as long as they need.
@@ -243,7 +243,7 @@ export const makeUploads = (parts: Parts): BlobUploads => {
     staging: staged,
     publishRows: ({ pool, quotaBytes, userId }, rows, commit) =>
       storeAwayAbandoned(
-        publish(parts, "", rows, Effect.void, (blobs) =>
+        publish(parts, { id: "", userId }, rows, Effect.void, (blobs) =>
           Effect.tap(commit(blobs), () => parts.index.fits(userId, pool, quotaBytes))
         )
       )
