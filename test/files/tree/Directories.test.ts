@@ -148,6 +148,36 @@ layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("directories"
         assert.match(yield* outcome("GET", `directories/${docs.id}?cursor=x`), /^400 cursor: /)
       })
     )
+
+    it.effect(
+      "is on one page where it is there all the while, whatever becomes of others between two pages",
+      () =>
+        Effect.gen(function* () {
+          const { ok, page, userId } = yield* newClient
+          const docs = yield* ensured(userId, "docs")
+          const put = (name: string) => written(docs, name, name)
+          const [b, , , , , l] = yield* Effect.forEach(["b", "d", "f", "h", "j", "l"], put)
+          const changes = [
+            // Before the last name and behind it; the file of that name; one that was shown, and one that was not.
+            Effect.andThen(put("a"), put("e")),
+            Effect.flatMap(put("f"), ({ id }) => ok("DELETE", `files/${id}`)),
+            Effect.andThen(
+              ok("PATCH", `files/${b?.id}`, { name: "k" }),
+              ok("PATCH", `files/${l?.id}`, { name: "c" })
+            )
+          ]
+          const pages: Array<ReadonlyArray<string>> = []
+          for (let cursor = ""; ;) {
+            const next: ShownPage = yield* page(docs.id, `?limit=2${cursor}`)
+            pages.push(namesOf(next.files))
+            if (next.cursor === null) break
+            cursor = `&cursor=${next.cursor}`
+            yield* changes.shift() ?? Effect.void
+          }
+          assert.deepStrictEqual(pages, [["b", "d"], ["e", "f"], ["h", "j"], ["k"]])
+          assert.deepStrictEqual(yield* faultsOfTree(userId), [])
+        })
+    )
   })
 
   describe("a change", () => {
