@@ -7,6 +7,7 @@ import {
   newClient,
   sharedTree,
   type ShownDirectory,
+  type ShownFile,
   type ShownPage
 } from "./TreeClient.ts"
 import { ensured, faultsOfTree, written } from "./TreeSteps.ts"
@@ -212,6 +213,41 @@ layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("directories"
           yield* outcome("PATCH", `directories/${b.id}`, { parentId: null, name: "a b" }),
           /^400 name: /
         )
+        assert.deepStrictEqual(yield* faultsOfTree(userId), [])
+      })
+    )
+
+    it.effect("is one for all who look meanwhile, and for uploads into it", () =>
+      Effect.gen(function* () {
+        const { ask } = yield* TestServer
+        const { key, ok, send, userId } = yield* newClient
+        const [a, other] = [yield* ensured(userId, "one/a"), yield* ensured(userId, "two")]
+        for (let n = 0; n < 12; n++) yield* written(a, `seen${n}`, "f")
+        const moves = Effect.forEach(
+          Array.from({ length: 12 }, (_, n) => (n % 2 === 0 ? other.id : a.bucketId)),
+          (parentId) => ok("PATCH", `directories/${a.id}`, { parentId })
+        )
+        const looks = Effect.forEach(Array.from({ length: 12 }), () =>
+          Effect.map(ok("GET", "files?q=seen&limit=100"), (found) => {
+            const { files } = found as { readonly files: ReadonlyArray<ShownFile> }
+            const places = new Set(files.map(({ path }) => path.slice(0, path.lastIndexOf("/"))))
+            assert.deepStrictEqual([files.length, places.size], [12, 1])
+          })
+        )
+        const uploads = Effect.forEach(
+          Array.from({ length: 12 }, (_, n) => n),
+          (n) => {
+            const body = new FormData()
+            body.append("directoryId", a.id)
+            body.append("files", new Blob([`${n}`]), `sent${n}`)
+            return Effect.map(ask("POST", "/api/upload", { key, body }), (answer) =>
+              expectStatus(answer, 200)
+            )
+          }
+        )
+        yield* Effect.all([moves, looks, uploads], { concurrency: "unbounded" })
+        const { files } = (yield* send("GET", `directories/${a.id}`)).json as ShownPage
+        assert.lengthOf(files, 24)
         assert.deepStrictEqual(yield* faultsOfTree(userId), [])
       })
     )
