@@ -73,6 +73,8 @@ export interface RawReply extends HotReply {
     source: ByteSource,
     sent?: FileSent
   ): void
+  /** Before `send`: the answer says that its connection is not used again. */
+  lastOfConnection(): void
   /** Ends the connection, so that an answer that was begun cannot pass for a whole one. It counts as an abort. */
   cut(): void
 }
