@@ -8,6 +8,8 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { FirstBoot } from "#src/accounts/FirstBoot.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { type FileServer, fileServers } from "#test/accounts/FileServer.ts"
+import { TusClient } from "#test/files/uploads/TusClient.ts"
+import { RawClient } from "#test/front/RawClient.ts"
 import { eventually, until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { SmallDisk, smallDisk } from "#test/harness/SmallDisk.ts"
@@ -41,7 +43,7 @@ const twoSides = Effect.gen(function* () {
   return yield* fileServers(
     [0, 1].map((side) => {
       const own = join(dataDir, `side-${side}`)
-      mkdirSync(own)
+      mkdirSync(own, { recursive: true })
       return { databaseUrl, dataDir: own, blobsDirectory, filesMinFreeBytes: 0 }
     })
   )
@@ -119,17 +121,49 @@ const assertEnd = ({ answers, key, last, over, working }: Effect.Success<ReturnT
 
 const timeout = (times: number) => ({ timeout: 60_000 + 30_000 * times })
 
-describe("files", () => {
+describe("bytes", () => {
   layer(storesWith(), { excludeTestServices: true })((it) => {
     it.effect(
       `are there as answered, each once, when two servers that share a directory are killed ${kills} times`,
       () => killed(kills, async () => undefined, [], 400_000).pipe(Effect.flatMap(assertEnd), Effect.scoped),
       timeout(kills)
     )
+
+    it.effect(
+      "that a resumable upload brings in an open request are durable while they come, past a kill",
+      () =>
+        Effect.gen(function* () {
+          const { newAdminKey = "" } = yield* FirstBoot
+          const [side] = yield* twoSides
+          const [text, sentBytes] = ["many bytes ".repeat(100_000), 300_000]
+          yield* Effect.promise(async () => {
+            const server = { url: (await side?.start()) ?? "", adminKey: () => newAdminKey }
+            const tus = new TusClient(server, newAdminKey)
+            const path = await tus.begin(text.length, { filename: "open.txt" })
+            const client = await RawClient.open(Number(new URL(server.url).port))
+            await client.send(
+              `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${newAdminKey}\r\n` +
+                `Tus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\nContent-Length: ${text.length}\r\n` +
+                `Content-Type: application/offset+octet-stream\r\n\r\n${text.slice(0, sentBytes)}`
+            )
+            await until("all that came is durable", async () => {
+              const { offset } = (await tus.ask("GET", path)).body as { readonly offset: number }
+              return offset === sentBytes ? undefined : String(offset)
+            })
+            await side?.kill()
+            server.url = (await side?.start()) ?? ""
+            assert.strictEqual((await tus.head(path)).headers.get("upload-offset"), String(sentBytes))
+            const last = await tus.patch(path, sentBytes, text.slice(sentBytes))
+            assert.strictEqual(await tus.read(last.headers.get("upload-file-id")), text)
+            await side?.kill()
+          })
+        }).pipe(Effect.scoped),
+      timeout(1)
+    )
   })
 })
 
-describeWith(smallDisk, "files on a disk that fills", () => {
+describeWith(smallDisk, "bytes on a disk that fills", () => {
   const home = mkdtempSync(join(tmpdir(), "signalbox-"))
   const disk = new SmallDisk(join(home, "blobs"), 16 + 2 * killsWhenFull)
   afterAll(() => {
