@@ -310,6 +310,7 @@ const finishing =
       )
       const readied = Effect.gen(function* () {
         const blob = sums?.sums ?? (yield* files.hashOf(upload, written))
+        yield* files.makeFolder(blob)
         return { blob, name: yield* files.secondName(upload) }
       })
       const finished = Effect.gen(function* () {

@@ -139,7 +139,10 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
     const toFile = <E>(source: BlobSource<E>, maxBytes: number) => {
       const file = filesMade++
       left.add(file)
-      return Effect.map(files.receive({ id, file }, source, maxBytes), (blob) => ({ blob, file }))
+      return files.receive({ id, file }, source, maxBytes).pipe(
+        Effect.tap((blob) => files.makeFolder(blob)),
+        Effect.map((blob) => ({ blob, file }))
+      )
     }
     const toRow = <E>(source: BlobSource<E>, maxBytes: number) =>
       Effect.flatMap(
