@@ -98,8 +98,12 @@ const assertEnd = ({ answers, key, last, over, working }: Effect.Success<ReturnT
   Effect.gen(function* () {
     const sql = yield* SqlClient
     yield* Effect.promise(async () => {
-      over.abort()
       await last.start()
+      await until(
+        "all kinds of work were done",
+        async () => [...answers.counts].find(([, times]) => times === 0)?.[0]
+      )
+      over.abort()
       await working
     })
     yield* eventually(

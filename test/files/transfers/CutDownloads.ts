@@ -17,6 +17,8 @@ import { ensured, plain, treeLayer } from "../tree/TreeSteps.ts"
 export const mebibytes = Number(process.env["DOWNLOAD_MIB"] ?? 24)
 export const cuts = Number(process.env["DOWNLOAD_CUTS"] ?? 8)
 
+export const timeout = { timeout: 120_000 + 1_000 * mebibytes } as const
+
 export const served = treeLayer.pipe(Layer.provideMerge(TestServer.own()))
 
 const mebibyte = 2 ** 20
