@@ -48,6 +48,8 @@ export const filesLimits = {
   cliLoginsWaiting: 10_000,
   /** directories of one user; above it 409 */
   directoriesPerUser: 100_000,
+  /** versions of all files of one user, those in the trash included; above it 409 */
+  versionsPerUser: 10_000_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
   /** entries of one archive; above it 422 */

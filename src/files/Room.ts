@@ -7,6 +7,7 @@ import { shareLinks } from "./migrations/postgres/0027_ShareLinks.ts"
 import { devices } from "./migrations/postgres/0028_Devices.ts"
 import { fileWrites } from "./migrations/postgres/0031_FileWrites.ts"
 import { uploadTries } from "./migrations/postgres/0032_UploadTries.ts"
+import { fileCounts } from "./migrations/postgres/0033_FileCounts.ts"
 
 /** Shared files: versions, links, archives, devices. */
 export const files = {
@@ -15,7 +16,7 @@ export const files = {
   api: FilesRoomApi,
   rawApi: FilesRawApi,
   migrations: {
-    postgres: [fileTree, uploads, shareLinks, devices, fileWrites, uploadTries],
+    postgres: [fileTree, uploads, shareLinks, devices, fileWrites, uploadTries, fileCounts],
     clickhouse: []
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,

@@ -3,6 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { searchName } from "#schemas/files/Names.ts"
+import { AppConfig } from "#src/Config.ts"
 import type { Blob, NewBlob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -89,7 +90,8 @@ export class Versions extends Context.Service<
     Versions,
     Effect.gen(function* () {
       const sql = yield* SqlClient
-      const writeAll = writingOf(sql, yield* BlobStore)
+      const { limits } = yield* AppConfig
+      const writeAll = writingOf(sql, yield* BlobStore, limits.versionsPerUser)
       return Versions.of({
         writeAll,
         write: (userId, source, file) =>
@@ -155,7 +157,23 @@ const inOrder = (files: ReadonlyArray<Place & NewVersion>): ReadonlyArray<Placed
 
 const pathOf = ({ directory, name }: Place): string => `${directory.bucketId}/${directory.path}${name}`
 
-const writingOf = (sql: SqlClient, blobs: BlobStore["Service"]): Versions["Service"]["writeAll"] => {
+/**
+ * A user has so many more versions, in the caller's transaction; answers how many in all. The number is locked behind the user's
+ * sum of bytes.
+ */
+export const countMore = (sql: SqlClient, userId: string, more: number): Effect.Effect<number, SqlError> =>
+  Effect.map(
+    sql<{ versions: number }>`INSERT INTO file_counts AS c (user_id, versions) VALUES (${userId}, ${more})
+      ON CONFLICT (user_id) DO UPDATE SET versions = c.versions + excluded.versions
+      RETURNING versions::float8 AS versions`,
+    ([row]) => row?.versions ?? 0
+  )
+
+const writingOf = (
+  sql: SqlClient,
+  blobs: BlobStore["Service"],
+  most: number
+): Versions["Service"]["writeAll"] => {
   /** A row for each, up to the first that fails. The client sends no arrays of nulls. */
   const statement = (userId: string, source: string, files: ReadonlyArray<Placed>) =>
     sql<Written>`SELECT place::int AS place, outcome, of_group AS "group", number, now_current AS current,
@@ -185,6 +203,10 @@ const writingOf = (sql: SqlClient, blobs: BlobStore["Service"]): Versions["Servi
       files.map(({ blob, id }) => ({ ref: refOf(id), blob })),
       owner
     )
+    if ((yield* countMore(sql, userId, files.length)) > most)
+      return yield* Conflict.of(`A user has at most ${most} versions of files, the trash included`, {
+        code: "too_many_versions"
+      })
     return stored
   })
 }

@@ -4,6 +4,7 @@ import { KeyRefused, RequestRefused, ServerUnreachable } from "#src/cli/Connecti
 import {
   accepted,
   type Answer,
+  type Asked,
   type ByteClient,
   ConnectionCut,
   Patience
@@ -106,13 +107,13 @@ describe("a long file", () => {
     const file = { path: "long.bin", relative: "long.bin", sizeBytes: 100, modifiedAt: new Date(0) }
     let offset = 0
     const client = {
-      ask: async ({ method }: { readonly method: string }) => {
+      ask: async ({ method }: Asked) => {
         if (method === "HEAD") return answer(200, { "upload-offset": String(offset) })
         // The other one gets on meanwhile.
         offset++
         return answer(409, {}, "Another request goes on with this upload")
       }
-    } as unknown as ByteClient
+    } satisfies Pick<ByteClient, "ask">
     const target = { url, headers: {}, bucket: "docs", below: "" }
     const upload = new ResumableUpload(client, target, file, "0".repeat(64), told)
     const failure = await failureOf(upload.send("/api/uploads/upl_1"))

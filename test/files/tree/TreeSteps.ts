@@ -82,6 +82,10 @@ export const faultsOfTree = (userId: string) =>
       UNION ALL SELECT 'the size of an entry is not that of its versions', t.id FROM file_trash t
         WHERE t.user_id = ${userId} AND NOT t.is_ended AND t.size <> (SELECT coalesce(sum(v.size), 0) FROM file_groups g
           JOIN file_versions v ON v.group_id = g.id WHERE g.trash_id = t.id)
+      UNION ALL SELECT 'a count is not that of the versions', u.id FROM users u
+        LEFT JOIN file_counts c ON c.user_id = u.id
+        WHERE u.id = ${userId}
+          AND coalesce(c.versions, 0) <> (SELECT count(*) FROM file_versions v WHERE v.user_id = u.id)
       UNION ALL SELECT 'a sum is not that of its references', u.user_id FROM blob_usage u
         WHERE u.pool = 'files' AND u.user_id = ${userId} AND u.bytes <> (SELECT coalesce(sum(b.size), 0) FROM blob_refs r
           JOIN blobs b ON b.store = r.store AND b.sha256 = r.sha256

@@ -197,6 +197,21 @@ layer(stores, { excludeTestServices: true })("uploads in several requests", (it)
     })
   )
 
+  it.effect("its file has a second name before the transaction, which is gone behind one that fails", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const user = yield* newUser
+      const id = yield* blobs.begin(incoming(user))
+      yield* blobs.append(id, 0, pieces(["kept"]))
+      const names = blobs.finish(id, () =>
+        Effect.flatMap(temporaryFiles, (files) => Effect.fail(files.length))
+      )
+      assert.strictEqual(yield* Effect.flip(names), 2)
+      assert.deepStrictEqual(yield* temporaryFiles, [`${id}.0`])
+      yield* blobs.abort(id)
+    })
+  )
+
   it.effect("a try that fails makes no upload last longer", () =>
     Effect.gen(function* () {
       const blobs = yield* BlobStore
