@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { previewKindOf } from "#src/console/page/files/file/Preview.tsx"
+import { previewKindOf } from "#src/console/page/files/file/PreviewKind.ts"
 import { directoryView, parentOf } from "#src/console/page/files/Places.ts"
-import { placeOf } from "#src/console/page/files/uploads/Placing.ts"
+import { placeOf } from "#src/console/page/files/uploads/PlaceOf.ts"
 import { isAgain } from "#src/console/page/files/uploads/Upload.ts"
 import { formatBytes } from "#src/console/page/files/Words.ts"
 
