@@ -27,16 +27,16 @@ const megabyte = 1_000_000
 
 /** A script by which the page does not hear the answer to its next upload; the server's status is kept. */
 const loseOneAnswer = `{
-  const { send } = XMLHttpRequest.prototype
-  XMLHttpRequest.prototype.send = function (body) {
-    XMLHttpRequest.prototype.send = send
+  const { open } = XMLHttpRequest.prototype
+  XMLHttpRequest.prototype.open = function (...given) {
+    XMLHttpRequest.prototype.open = open
     const lose = (event) => {
       event.stopImmediatePropagation()
       document.body.dataset.lost = this.status
       this.dispatchEvent(new Event("error"))
     }
-    this.addEventListener("load", lose, { once: true, capture: true })
-    send.call(this, body)
+    this.addEventListener("load", lose, { once: true })
+    open.apply(this, given)
   }
 }`
 
