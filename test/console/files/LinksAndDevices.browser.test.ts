@@ -4,7 +4,7 @@ import { ask, textAt } from "#test/harness/ApiClient.ts"
 import { chromiumPresent } from "#test/harness/Browser.ts"
 import { until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
-import { overflowOf } from "../ConsolePage.ts"
+import { focusedIn, overflowOf } from "../ConsolePage.ts"
 import { type FilesUser, newFilesUser } from "./FilesPage.ts"
 
 interface Link {
@@ -55,9 +55,17 @@ describeWith(chromiumPresent, "links and devices of shared files in the console,
     await all.getByText("a.txt", { exact: true }).waitFor()
     await all.getByText("Downloads", { exact: true }).click()
     await all.getByText(/6 bytes · 127\.0\.0\.1 · node/).waitFor()
-    await all.getByRole("button", { name: "Revoke" }).click()
-    await all.getByRole("button", { name: "Revoke it" }).click()
+    // By the keyboard alone: the focus is never lost, neither with the question nor with the row.
+    await all.getByRole("button", { name: "Revoke" }).focus()
+    await all.keyboard.press("Enter")
+    assert.strictEqual(await focusedIn(all), "Keep it")
+    await all.keyboard.press("Escape")
+    assert.strictEqual(await focusedIn(all), "Revoke")
+    await all.keyboard.press("Enter")
+    await all.keyboard.press("Shift+Tab")
+    await all.keyboard.press("Enter")
     await all.getByText("No links yet.").waitFor()
+    assert.strictEqual(await all.evaluate("document.activeElement.id"), "main")
     assert.strictEqual((await fetch(link.url)).status, 404)
   })
 

@@ -45,7 +45,7 @@ export const LinkList = ({ of, since = 0, title }: LinkListProps) => {
         <p class="hint">
           {of === undefined
             ? "No links yet. Open a file or a directory and choose Share."
-            : "No links. Choose Share among the actions to make one."}
+            : "No links lead here yet."}
         </p>
       )}
       <ul>
