@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { KeyRow } from "#schemas/accounts/ApiKey.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
-import { hashOf } from "#src/infra/crypto/Tokens.ts"
+import { hashOf, hexHashOf } from "#src/infra/crypto/Tokens.ts"
 import { Secrets } from "#src/infra/secrets/Secrets.ts"
 import { KeyDirectory } from "./Keys.ts"
 import { SessionDirectory, sessionIds, type SessionRow } from "./sessions/Sessions.ts"
@@ -76,7 +76,7 @@ export class Credentials extends Context.Service<
             return id === undefined ? undefined : known.recall(sessions.get(id))
           }
           return keyForm.test(secret)
-            ? known.recall(keys.by("hash", hashOf(secret).toString("hex")))
+            ? known.recall(keys.by("hash", hexHashOf(secret)))
             : sources.of(secret)?.recall(secret)
         },
         holder: (id) => {

@@ -1,6 +1,7 @@
 import { Cause, Effect, FiberSet } from "effect"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { bodyOf, headersOf, Problem, ServerError, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { Header, Headers } from "#src/front/HeaderBlock.ts"
 import type {
   ByteSource,
   FileRange,
@@ -21,8 +22,6 @@ import { type Access, accessOf, Admission, type Annotated, entering } from "./Ad
 import { KeyWatch } from "./KeyWatch.ts"
 import { makeSessionCookie } from "./sessions/SessionCookie.ts"
 
-type Header = readonly [name: string, value: string]
-
 const nothingHere = notFoundPage()
 
 /** The work behind an endpoint of a group that is served by a raw route. */
@@ -36,6 +35,12 @@ export interface KeyedRoute extends Pick<RawRoute, "isShared" | "maxBodyBytes"> 
   readonly atHand?: (exchange: KeyedExchange, key: Principal) => (() => void) | undefined
 }
 
+/** A browser must not guess another type than the declared one. */
+const noSniffing: Header = ["X-Content-Type-Options", "nosniff"]
+
+const nothing = (): void => undefined
+const unwatched = () => nothing
+
 /** One request of a keyed route, and its one answer, which has the headers of ordinary endpoints. */
 export class KeyedExchange {
   readonly request: RawRequest
@@ -48,19 +53,16 @@ export class KeyedExchange {
   /** answers of 400 and more have no body */
   isBodiless = false
   /** receives the status of the answer */
-  onStatus: (status: number) => void = () => undefined
+  onStatus: (status: number) => void = nothing
   /** Calls back when the key ends, once it is known; returns the way to stop that. Source: contract/accounts#keys. */
-  watch: (onEnd: () => void) => () => void = () => () => undefined
+  watch: (onEnd: () => void) => () => void = unwatched
   readonly #reply: RawReply
 
   constructor(request: RawRequest, body: RawBody, reply: RawReply) {
     this.request = request
     this.body = body
     this.requestId = requestIdOf(request.header("x-request-id"))
-    this.headers = [
-      ["X-Request-Id", this.requestId],
-      ["X-Content-Type-Options", "nosniff"]
-    ]
+    this.headers = [["X-Request-Id", this.requestId], noSniffing]
     this.#reply = reply
   }
 
@@ -75,7 +77,7 @@ export class KeyedExchange {
     this.headers.splice(at < 0 ? this.headers.length : at, at < 0 ? 0 : 1, [name, value])
   }
 
-  send(status: number, headers: ReadonlyArray<Header>, body?: string | Uint8Array): void {
+  send(status: number, headers: Headers, body?: string | Uint8Array): void {
     this.#answers(status)
     this.#reply.send(status, [...this.headers, ...headers], body)
   }
@@ -85,13 +87,13 @@ export class KeyedExchange {
   }
 
   /** The connection is cut where the key ends before the answer does. */
-  sendFile(status: number, headers: ReadonlyArray<Header>, file: FileRange, sent?: FileSent): void {
+  sendFile(status: number, headers: Headers, file: FileRange, sent?: FileSent): void {
     this.#answers(status)
     this.#reply.sendFile(status, [...this.headers, ...headers], file, this.#cutWithKey(sent))
   }
 
   /** As `sendFile`, of bytes that come from anywhere. */
-  sendSource(status: number, headers: ReadonlyArray<Header>, source: ByteSource, sent?: FileSent): void {
+  sendSource(status: number, headers: Headers, source: ByteSource, sent?: FileSent): void {
     this.#answers(status)
     this.#reply.sendSource(status, [...this.headers, ...headers], source, this.#cutWithKey(sent))
   }

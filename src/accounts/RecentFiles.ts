@@ -1,9 +1,15 @@
 interface Entry<Row> {
   readonly file: Row
+  readonly freshUntilMillis: number
   readonly untilMillis: number
+  /** by one who came when it was no longer fresh */
+  isReadAnew: boolean
   /** all of a short file, once it was read */
   bytes: Buffer | undefined
 }
+
+const isDue = ({ freshUntilMillis, isReadAnew }: Entry<unknown>): boolean =>
+  !isReadAnew && performance.now() >= freshUntilMillis
 
 interface Bounds {
   readonly recentFiles: number
@@ -26,8 +32,12 @@ export class RecentFiles<Row extends { readonly id: string }> {
     this.#bounds = bounds
   }
 
+  /** The caller that gets nothing because the row is no longer fresh is to read it anew; others need not wait for that. */
   find(id: string): Row | undefined {
-    return this.#at(id)?.file
+    const entry = this.#at(id)
+    if (entry === undefined || !isDue(entry)) return entry?.file
+    entry.isReadAnew = true
+    return undefined
   }
 
   bytesOf(id: string): Buffer | undefined {
@@ -37,15 +47,17 @@ export class RecentFiles<Row extends { readonly id: string }> {
   /** A file and its bytes, where both are here. */
   whole(id: string): { readonly file: Row; readonly bytes: Buffer } | undefined {
     const entry = this.#at(id)
-    return entry?.bytes && { file: entry.file, bytes: entry.bytes }
+    return entry?.bytes && !isDue(entry) ? { file: entry.file, bytes: entry.bytes } : undefined
   }
 
   /** `version`: when the row began to be read. */
   put(file: Row, version: number): void {
     if (version !== this.version) return
-    this.#drop(file.id)
+    const bytes = this.#entries.get(file.id)?.bytes
+    this.#entries.delete(file.id)
     const untilMillis = performance.now() + this.#bounds.recentFileMillis
-    this.#entries.set(file.id, { file, untilMillis, bytes: undefined })
+    const freshUntilMillis = untilMillis - this.#bounds.recentFileMillis / 10
+    this.#entries.set(file.id, { file, freshUntilMillis, untilMillis, isReadAnew: false, bytes })
     this.#trim()
   }
 

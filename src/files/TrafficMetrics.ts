@@ -2,6 +2,7 @@ import { Effect, Layer, Metric, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import { AppConfig } from "#src/Config.ts"
+import { type Headers, listed } from "#src/front/HeaderBlock.ts"
 import type { ByteSource, FileRange, FileSent, RawBody, RawReply, RawRoute } from "#src/front/RawRoute.ts"
 import type { HotStream } from "#src/front/HotRoute.ts"
 
@@ -18,21 +19,22 @@ const protocols: Readonly<Record<string, string>> = {
   "/direct/:token": "link"
 }
 
-const counter = (name: string, description: string) =>
-  Metric.counter(`signalbox_files_${name}_total`, { description, incremental: true })
+type Labels = Readonly<Record<string, string>>
 
-const received = counter("received_bytes", "Bytes of bodies with shared files, by protocol")
-const sent = counter("sent_bytes", "Bytes of shared files that were handed to sockets, by protocol")
-const uploads = counter(
-  "uploads",
-  "Requests with shared files, by protocol and outcome: finished, refused, cut"
-)
+/** With labels of its own: a metric works out once which series these mean, `Metric.withAttributes` does at each update. */
+const counter = (name: string, description: string, attributes: Labels = {}) =>
+  Metric.counter(`signalbox_files_${name}_total`, { description, incremental: true, attributes })
+
+const received = (labels: Labels) =>
+  counter("received_bytes", "Bytes of bodies with shared files, by protocol", labels)
+const sent = (labels: Labels) =>
+  counter("sent_bytes", "Bytes of shared files that were handed to sockets, by protocol", labels)
+const uploads = (labels: Labels) =>
+  counter("uploads", "Requests with shared files, by protocol and outcome: finished, refused, cut", labels)
 const links = counter("link_uses", "Downloads by share links, each counted once")
 
 /** A download by a link has begun. */
 export const linkUsed: Effect.Effect<void> = Metric.update(links, 1)
-
-type Headers = ReadonlyArray<readonly [string, string]>
 
 /** Counters of the requests of one route. */
 interface Counts {
@@ -45,7 +47,7 @@ interface Counts {
 
 const bringsFile = (status: number, headers: Headers, protocol: string): boolean =>
   status < 300 &&
-  (protocol !== "resumable" || headers.some(([name]) => name.toLowerCase() === "upload-file-id"))
+  (protocol !== "resumable" || listed(headers).some(([name]) => name.toLowerCase() === "upload-file-id"))
 
 class CountedReply implements RawReply {
   readonly #reply: RawReply
@@ -123,17 +125,14 @@ export const counted = <E, R>(
 ): Effect.Effect<ReadonlyArray<RawRoute>, E, R> =>
   Effect.map(Effect.all([routes, Effect.context<never>()]), ([list, context]) => {
     const countsOf = (protocol: string): Counts => {
-      const of = (metric: Metric.Counter<number>, labels: Readonly<Record<string, string>> = {}) => {
-        const series = Metric.withAttributes(metric, { protocol, ...labels })
-        return (more: number) => series.updateUnsafe(more, context)
-      }
+      const of = (series: Metric.Counter<number>) => (more: number) => series.updateUnsafe(more, context)
       const ended = (outcome: string) => {
-        const count = of(uploads, { outcome })
+        const count = of(uploads({ protocol, outcome }))
         return () => count(1)
       }
       return {
-        receivedBytes: of(received),
-        sentBytes: of(sent),
+        receivedBytes: of(received({ protocol })),
+        sentBytes: of(sent({ protocol })),
         finished: ended("finished"),
         refused: ended("refused"),
         cut: ended("cut")

@@ -8,9 +8,8 @@ export const isHeaderName = (name: string): boolean => names.test(name)
 
 export const isHeaderValue = (value: string): boolean => latin.test(value)
 
-/** The bytes of a value: uWebSockets.js would write strings as UTF-8 where HTTP and Node have Latin-1. */
-export const headerBytes = (value: string): string | Uint8Array =>
-  plain.test(value) ? value : Buffer.from(value, "latin1")
+/** A value that is the same in Latin-1 and in UTF-8. */
+export const isPlainValue = (value: string): boolean => plain.test(value)
 
 /** Headers that the front itself writes, from the body and the connection. */
 export const isManaged = (name: string): boolean =>
@@ -20,3 +19,16 @@ export const isManaged = (name: string): boolean =>
   name === "keep-alive" ||
   name === "upgrade" ||
   name === "date"
+
+/** Header names that were seen to be safe; the names that handlers use are few and constant. */
+const safeNames = new Set<string>()
+
+const isSafeName = (name: string): boolean => {
+  if (safeNames.has(name)) return true
+  if (!isHeaderName(name) || isManaged(name.toLowerCase())) return false
+  if (safeNames.size < 1000) safeNames.add(name)
+  return true
+}
+
+/** A header of a hot or raw answer is left out where it could end the line, or where the front writes it. */
+export const isWritable = (name: string, value: string): boolean => isSafeName(name) && isHeaderValue(value)

@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import { type FrontAnswer, failuresOf, upgradeRequired } from "./FrontAnswer.ts"
-import { isHeaderName, isHeaderValue, isManaged } from "./HeaderText.ts"
 import type { BlockPool } from "./BlockPool.ts"
 import type { ByteBudget } from "./ByteBudget.ts"
 import type { HotCors } from "./HotCors.ts"
@@ -23,19 +22,6 @@ export interface HotContext {
   /** a trusted proxy did not say whose request it handed over */
   readonly onMissingForwardedFor: (peer: string) => void
 }
-
-/** Header names that were seen to be safe; the names that handlers use are few and constant. */
-const safeNames = new Set<string>()
-
-const isSafeName = (name: string): boolean => {
-  if (safeNames.has(name)) return true
-  if (!isHeaderName(name) || isManaged(name.toLowerCase())) return false
-  if (safeNames.size < 1000) safeNames.add(name)
-  return true
-}
-
-/** A header of a hot answer is left out where it could end the line, or where the front writes it. */
-export const isWritable = (name: string, value: string): boolean => isSafeName(name) && isHeaderValue(value)
 
 /** Calls a listener; an error it throws is reported and goes no further. */
 export const attempt = (listener: () => void, context: HotContext): void => {

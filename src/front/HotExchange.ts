@@ -1,10 +1,9 @@
 import type { BodyOwner } from "./ByteBudget.ts"
 import { failuresOf, type FrontAnswer, type HotFailures, jsonType, retrySoon } from "./FrontAnswer.ts"
 import { attempt, type HotContext } from "./HotAnswer.ts"
+import type { Headers } from "./HeaderBlock.ts"
 import type { HotReply, HotRequest, HotRoute, HotStream } from "./HotRoute.ts"
 import type { PieceStream } from "./PieceStream.ts"
-
-export type Headers = ReadonlyArray<readonly [string, string]>
 
 /** The part of a route, hot or raw, that its exchanges are about. */
 export type ServedRoute = Pick<HotRoute, "path" | "cors" | "errors" | "maxBodyBytes" | "admit">

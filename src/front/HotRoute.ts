@@ -1,4 +1,5 @@
 import type { ErrorEncoder } from "./FrontAnswer.ts"
+import type { Headers } from "./HeaderBlock.ts"
 import * as Context from "effect/Context"
 
 /** The request as a hot handler sees it. All of it is copied before the handler runs and stays valid. */
@@ -24,13 +25,13 @@ export interface HotReply {
    * The whole answer, once, synchronously or later; a no-op after an abort. Content-Length, Date and the CORS headers
    * are the front's. Header values that could end the line are not written.
    */
-  send(status: number, headers: ReadonlyArray<readonly [string, string]>, body?: string | Uint8Array): void
+  send(status: number, headers: Headers, body?: string | Uint8Array): void
   /**
    * Begins an answer whose body comes piece by piece, instead of `send`; the head is written with the first piece. After
    * an abort or another answer a stream that takes everything and sends nothing. A client that takes nothing for
    * `stalledStreamMillis` while something waits for it is dropped.
    */
-  stream(status: number, headers: ReadonlyArray<readonly [string, string]>): HotStream
+  stream(status: number, headers: Headers): HotStream
   /** Called once, when the client goes away before the answer is complete; at once if it has gone already. */
   onAbort(listener: () => void): void
 }

@@ -1,6 +1,6 @@
 import type { EarlyAnswer } from "./EarlyAnswer.ts"
 import { attempt, type HotContext } from "./HotAnswer.ts"
-import type { Headers } from "./HotExchange.ts"
+import type { Headers } from "./HeaderBlock.ts"
 import type { HotStream } from "./HotRoute.ts"
 import { deadStream, type PieceStream } from "./PieceStream.ts"
 import type { ByteSource, FileSent } from "./RawRoute.ts"

@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import type { ErrorEncoder } from "./FrontAnswer.ts"
+import type { Headers } from "./HeaderBlock.ts"
 import type { HotReply, HotRequest, HotRoute } from "./HotRoute.ts"
 
 /** The head of a request to a raw route. All of it stays valid. */
@@ -60,19 +61,9 @@ export interface RawReply extends HotReply {
    * shorter than said, or cannot be read, that is reported, and the connection ends amid the answer. A client that takes
    * nothing for `stalledStreamMillis` is dropped.
    */
-  sendFile(
-    status: number,
-    headers: ReadonlyArray<readonly [string, string]>,
-    file: FileRange,
-    sent?: FileSent
-  ): void
+  sendFile(status: number, headers: Headers, file: FileRange, sent?: FileSent): void
   /** The same of bytes that come from anywhere; the source is the front's from the call on, as the descriptor is. */
-  sendSource(
-    status: number,
-    headers: ReadonlyArray<readonly [string, string]>,
-    source: ByteSource,
-    sent?: FileSent
-  ): void
+  sendSource(status: number, headers: Headers, source: ByteSource, sent?: FileSent): void
   /** Ends the connection, so that an answer that was begun cannot pass for a whole one. It counts as an abort. */
   cut(): void
 }

@@ -17,11 +17,24 @@ interface DescribedBytes {
 /** Source: RFC 9110, 13.1. */
 type Condition = "if-match" | "if-unmodified-since" | "if-none-match" | "if-modified-since" | "if-range"
 
+/** The request headers that decide on the answer. */
+export const decisive: ReadonlySet<string> = new Set<Condition | "range">([
+  "if-match",
+  "if-unmodified-since",
+  "if-none-match",
+  "if-modified-since",
+  "if-range",
+  "range"
+])
+
 /** The part of a request that decides on the answer. A header that is absent is "" or undefined. */
-interface ByteRequest {
+export interface ByteRequest {
   readonly method: string
   readonly header: (name: Condition | "range") => string | undefined
 }
+
+/** A request for the whole, in any case. */
+export const askedPlainly: ByteRequest = { method: "GET", header: () => undefined }
 
 /** The head of an answer; with `range` these bytes are its body, else `text` is. */
 interface ByteAnswer {

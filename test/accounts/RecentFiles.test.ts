@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { RecentFiles } from "#src/accounts/RecentFiles.ts"
 
 const file = (id: string) => ({ id })
@@ -36,6 +36,31 @@ describe("files that were asked for a moment ago", () => {
     recent.putBytes("b", Buffer.alloc(100))
     assert.strictEqual(recent.bytesOf("b")?.length, 100)
     assert.isUndefined(recent.find("a"))
+  })
+
+  it("are read anew by one who asks shortly before their time is over, and for all others stay until then", () => {
+    const clock = vi.spyOn(performance, "now")
+    try {
+      const recent = new RecentFiles<{ readonly id: string }>(bounds)
+      clock.mockReturnValue(0)
+      recent.put(file("a"), recent.version)
+      recent.putBytes("a", Buffer.alloc(60))
+      clock.mockReturnValue(bounds.recentFileMillis * 0.95)
+      assert.isUndefined(recent.whole("a"))
+      assert.isUndefined(recent.find("a"))
+      assert.deepStrictEqual(recent.find("a"), file("a"))
+      assert.strictEqual(recent.whole("a")?.bytes.length, 60)
+      recent.put(file("a"), recent.version)
+      clock.mockReturnValue(bounds.recentFileMillis * 1.5)
+      assert.strictEqual(recent.whole("a")?.bytes.length, 60)
+      recent.put(file("b"), recent.version)
+      recent.putBytes("b", Buffer.alloc(41))
+      assert.isUndefined(recent.find("a"))
+      clock.mockReturnValue(bounds.recentFileMillis * 2.5)
+      assert.isUndefined(recent.find("b"))
+    } finally {
+      clock.mockRestore()
+    }
   })
 
   it("have their time", () => {

@@ -14,6 +14,7 @@ import { Salts } from "#src/analytics/ingest/Salts.ts"
 import type { SiteRow } from "#schemas/analytics/Site.ts"
 import { credentialOf, SiteDirectory } from "#src/analytics/sites/Sites.ts"
 import { AppConfig } from "#src/Config.ts"
+import { listed } from "#src/front/HeaderBlock.ts"
 import type { HotRoute } from "#src/front/HotRoute.ts"
 import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
@@ -109,7 +110,7 @@ const request = (
           if (isAnswered) throw new Error("answered twice")
           isAnswered = true
           const json = text === "" ? undefined : JSON.parse(text)
-          resume(Effect.succeed({ status, headers: Object.fromEntries(sent), text, json }))
+          resume(Effect.succeed({ status, headers: Object.fromEntries(listed(sent)), text, json }))
         }
       }
     )

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
+import { HeaderBlock } from "#src/front/HeaderBlock.ts"
 import type { HotRoute } from "#src/front/HotRoute.ts"
 import * as RawPaths from "#src/front/RawPaths.ts"
 import type { RawRoute } from "#src/front/RawRoute.ts"
@@ -36,6 +37,14 @@ const echo = (methods: RawRoute["methods"], path: string, more: Partial<RawRoute
 const throwing = (path: string, handle: RawRoute["handle"]): RawRoute =>
   echo(["GET", "POST"], path, { handle })
 
+const block = new HeaderBlock([
+  ["X-Injected", "1\r\nX-Bad: 2"],
+  ["X-First", "f\u00fcr"],
+  ["Content-Length", "9999"],
+  ["X-Last", ""],
+  ["X Bad", "3"]
+])
+
 const raw = [
   echo(["GET", "DELETE"], "/direct/:token", { cors: "configured" }),
   echo("*", "/s3/*"),
@@ -43,6 +52,10 @@ const raw = [
   echo(["POST"], "/exact"),
   echo(["GET"], "/hot/:any"),
   echo(["POST"], "/shared", { isShared: true }),
+  echo(["GET"], "/blocks", {
+    cors: "configured",
+    handle: (_, __, reply) => reply.send(200, [["X-Own", "1"], block, ["X-Name", "b\u00e4r"], block], "told")
+  }),
   throwing("/throw", () => {
     throw new Error("secret detail")
   }),
@@ -120,6 +133,27 @@ describe.each(engines)("raw routes on %s", (engine) => {
       assert.include(text, '["host","x","x-twice","1","x-other","o","x-twice","2"]')
       assert.match(text, /x-address: 127\.0\.0\.1\r\n/i)
       assert.notMatch(text, /x-bad|9999/i)
+    }))
+
+  it("write headers that were put together before as they write others: in order, in Latin-1, on lines of their own", () =>
+    served(async (_, port) => {
+      const origin = "https://one.example"
+      const head = `GET /blocks HTTP/1.1\r\nHost: x\r\nOrigin: ${origin}\r\n\r\n`
+      const text = await exchange(port, head, (heard) => heard.endsWith("told"))
+      const lines = text
+        .split("\r\n")
+        .filter((line) => /^x|^content-length|^access-control-allow-o/i.test(line))
+      assert.deepStrictEqual(
+        lines.filter((line) => line.startsWith("X")),
+        ["X-Own: 1", "X-First: f\u00fcr", "X-Last: ", "X-Name: b\u00e4r", "X-First: f\u00fcr", "X-Last: "]
+      )
+      assert.deepStrictEqual(
+        lines
+          .filter((line) => !line.startsWith("X"))
+          .map((line) => line.toLowerCase())
+          .toSorted(),
+        [`access-control-allow-origin: ${origin}`, "content-length: 4"]
+      )
     }))
 
   it("take any method under a prefix, OPTIONS too, and variants of the path as they are", () =>

@@ -25,7 +25,16 @@ const bucketsOf = (scopes: ReadonlyArray<string>, verb: "read" | "write"): Bucke
         scopes.filter((scope) => scope.startsWith(`${verb}:`)).map((scope) => scope.slice(verb.length + 1))
       )
 
+/** By the list of scopes, which is that of the key's row: every request asks. */
+const known = new WeakMap<ReadonlyArray<string>, Reach>()
+
 export const reachOf = ({ scopes }: Pick<Principal, "scopes">): Reach => {
+  const reach = known.get(scopes) ?? reachBy(scopes)
+  known.set(scopes, reach)
+  return reach
+}
+
+const reachBy = (scopes: Principal["scopes"]): Reach => {
   const readable = bucketsOf(scopes, "read")
   const writable = bucketsOf(scopes, "write")
   return {

@@ -2,13 +2,12 @@ import { Effect, Predicate } from "effect"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import type { StoredFile } from "#src/files/tree/Versions.ts"
+import { HeaderBlock, type Headers } from "#src/front/HeaderBlock.ts"
 import type { FileSent } from "#src/front/RawRoute.ts"
-import { byteAnswer } from "#src/http/ByteAnswer.ts"
+import { askedPlainly, byteAnswer, type ByteRequest, decisive } from "#src/http/ByteAnswer.ts"
 import { contentDisposition } from "#src/http/ContentDisposition.ts"
 import { anyBytes } from "#src/http/ContentType.ts"
 import type { FileReads } from "./FileReads.ts"
-
-type Header = readonly [name: string, value: string]
 
 interface SendOptions {
   readonly disposition: "inline" | "attachment"
@@ -35,23 +34,44 @@ const headersOf = (file: StoredFile, type: string, disposition: SendOptions["dis
   ...(file.encryptionKeyId === null ? {} : { "x-encryption-key-id": file.encryptionKeyId })
 })
 
-const answerOf = ({ request }: KeyedExchange, file: StoredFile, { disposition }: SendOptions) => {
+const answerTo = (request: ByteRequest, file: StoredFile, disposition: SendOptions["disposition"]) => {
   const contentType = file.isEncrypted ? anyBytes : file.mimeType
-  return byteAnswer(
-    { method: request.method, header: (name) => request.header(name) },
-    {
-      sizeBytes: file.sizeBytes,
-      contentType,
-      etag: `"${file.sha256}"`,
-      lastModified: file.modifiedAt,
-      headers: headersOf(file, contentType, disposition)
-    }
-  )
+  return byteAnswer(request, {
+    sizeBytes: file.sizeBytes,
+    contentType,
+    etag: `"${file.sha256}"`,
+    lastModified: file.modifiedAt,
+    headers: headersOf(file, contentType, disposition)
+  })
 }
+
+const answerOf = ({ request }: KeyedExchange, file: StoredFile, { disposition }: SendOptions) =>
+  answerTo({ method: request.method, header: (name) => request.header(name) }, file, disposition)
 
 type Answer = ReturnType<typeof answerOf>
 
-const headersWith = ({ headers }: Answer, more: SendOptions["headers"]): ReadonlyArray<Header> =>
+/** Headers of the whole of a file, put together once for those who ask for it while it is in memory. */
+const wholes = {
+  inline: new WeakMap<StoredFile, HeaderBlock>(),
+  attachment: new WeakMap<StoredFile, HeaderBlock>()
+}
+
+const wholeHeaders = (file: StoredFile, { disposition }: SendOptions): HeaderBlock => {
+  const known = wholes[disposition].get(file)
+  if (known !== undefined) return known
+  const made = new HeaderBlock(Object.entries(answerTo(askedPlainly, file, disposition).headers))
+  wholes[disposition].set(file, made)
+  return made
+}
+
+/** Whether no header of the request makes another answer to GET than the whole file. */
+const isPlain = ({ request: { headers, method } }: KeyedExchange): boolean => {
+  if (method !== "GET") return false
+  for (let index = 0; index < headers.length; index += 2) if (decisive.has(headers[index] ?? "")) return false
+  return true
+}
+
+const headersWith = ({ headers }: Answer, more: SendOptions["headers"]): Headers =>
   Object.entries({ ...headers, ...more })
 
 /** An answer without bytes of the file: 304, 412, 416. */
@@ -67,13 +87,16 @@ export const sendBuffer = (
   bytes: Buffer,
   options: SendOptions
 ): void => {
+  const { headers: more, sent } = options
+  if (more === undefined && sent === undefined && isPlain(exchange))
+    return exchange.send(200, [wholeHeaders(file, options)], bytes)
   const answer = answerOf(exchange, file, options)
   if (answer.range === undefined) return sendWithout(exchange, answer, options)
   const { from, to } = answer.range
   let hasLeft = false
-  if (options.sent !== undefined) exchange.onLeave(() => void (hasLeft = true))
-  exchange.send(answer.status, headersWith(answer, options.headers), bytes.subarray(from, to))
-  options.sent?.(hasLeft ? 0 : to - from, !hasLeft)
+  if (sent !== undefined) exchange.onLeave(() => void (hasLeft = true))
+  exchange.send(answer.status, headersWith(answer, more), bytes.subarray(from, to))
+  sent?.(hasLeft ? 0 : to - from, !hasLeft)
 }
 
 /** The same for any file; `reads` finds its bytes. */

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { canonicalAddress, type ClientAddress } from "../ClientAddress.ts"
 import type { FrontLimits } from "../FrontOptions.ts"
-import { attempt, type HotContext, isWritable } from "../HotAnswer.ts"
-import { type Ending, type Headers, HotExchange, type ServedRoute } from "../HotExchange.ts"
+import { attempt, type HotContext } from "../HotAnswer.ts"
+import { type Headers, listed } from "../HeaderBlock.ts"
+import { isWritable } from "../HeaderText.ts"
+import { type Ending, HotExchange, type ServedRoute } from "../HotExchange.ts"
 import type { HotStream } from "../HotRoute.ts"
 import { NodeStream } from "./NodeStream.ts"
 import { deadStream } from "../PieceStream.ts"
@@ -107,11 +109,12 @@ export abstract class NodeExchange<Route extends ServedRoute> extends HotExchang
     const more = ending === "keep" ? [] : ["Connection", "close"]
     if (!isBare) more.push("Content-Length", String(this.headLength ?? Buffer.byteLength(body)))
     this.writeHead(status, headers, more)
-    this.response.end(this.method === "HEAD" || isBare ? undefined : body)
+    // Node would write the head in the encoding of a string.
+    this.response.end(this.method === "HEAD" || isBare ? undefined : bytesOf(body))
   }
 
   protected writeHead(status: number, headers: Headers, more: ReadonlyArray<string>): void {
-    const written = headers.filter(([name, value]) => isWritable(name, value))
+    const written = listed(headers).filter(([name, value]) => isWritable(name, value))
     const cors = this.context.cors.answer(this.route.cors, this.headerValue("origin"))
     this.response.writeHead(status, statusLine(status).slice(4), [...written.flat(), ...cors.flat(), ...more])
   }
@@ -121,3 +124,6 @@ export abstract class NodeExchange<Route extends ServedRoute> extends HotExchang
     return Array.isArray(value) ? value.join(", ") : (value ?? "")
   }
 }
+
+const bytesOf = (body: string | Uint8Array): Uint8Array =>
+  typeof body === "string" ? Buffer.from(body) : body

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { EarlyAnswer } from "../EarlyAnswer.ts"
-import type { Ending, Headers } from "../HotExchange.ts"
+import type { Headers } from "../HeaderBlock.ts"
+import type { Ending } from "../HotExchange.ts"
 import type { HotStream } from "../HotRoute.ts"
 import { FileSource } from "../FileSender.ts"
 import { PulledBody } from "../PulledBody.ts"

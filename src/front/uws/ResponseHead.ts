@@ -1,7 +1,8 @@
 import * as Cookies from "effect/http/Cookies"
 import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import type { UwsResponse } from "./Addon.ts"
-import { headerBytes, isHeaderName, isHeaderValue, isManaged } from "../HeaderText.ts"
+import type { HeaderBlock } from "../HeaderBlock.ts"
+import { isHeaderName, isHeaderValue, isManaged, isPlainValue } from "../HeaderText.ts"
 import { isFinalStatus, statusLine } from "../StatusLine.ts"
 
 /** A response's head that is safe to write as it is. */
@@ -47,13 +48,47 @@ const add = (headers: Array<string>, name: string, value: string): void => {
 const lengthOf = (declared: string | undefined): string | undefined =>
   declared !== undefined && /^\d+$/.test(declared) ? declared : undefined
 
+/**
+ * Headers of one answer, written by as few native calls as can be: the lines behind a first one are a part of its value.
+ * Names and values have to be those of `isHeaderName` and `isHeaderValue`: nothing else keeps them to their lines.
+ */
+class HeaderLines {
+  private name = ""
+  private lines = ""
+
+  add(response: UwsResponse, name: string, value: string): void {
+    if (!isPlainValue(value)) {
+      this.write(response)
+      // A string would be written as UTF-8 where HTTP and Node have Latin-1.
+      response.writeHeader(name, Buffer.from(value, "latin1"))
+    } else if (this.name === "") {
+      this.name = name
+      this.lines = value
+    } else this.lines += `\r\n${name}: ${value}`
+  }
+
+  addBlock(response: UwsResponse, { lines, name }: HeaderBlock): void {
+    this.write(response)
+    if (name !== "") response.writeHeader(name, lines)
+  }
+
+  write(response: UwsResponse): void {
+    if (this.name !== "") response.writeHeader(this.name, this.lines)
+    this.name = ""
+    this.lines = ""
+  }
+}
+
+/** One for all answers: writing is synchronous, so that there is only ever one. */
+export const headerLines = new HeaderLines()
+
 /** The status line and headers; only within a cork. */
 export const writeHead = (response: UwsResponse, head: ResponseHead): void => {
   response.writeStatus(head.statusLine)
   const headers = head.headers
-  for (let index = 0; index < headers.length; index += 2) {
-    response.writeHeader(headers[index] ?? "", headerBytes(headers[index + 1] ?? ""))
-  }
+  for (let index = 0; index < headers.length; index += 2)
+    headerLines.add(response, headers[index] ?? "", headers[index + 1] ?? "")
+  headerLines.write(response)
 }
 
 /**

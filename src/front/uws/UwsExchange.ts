@@ -1,14 +1,15 @@
 import type { UwsRequest, UwsResponse } from "./Addon.ts"
 import { addressFromBytes } from "../ClientAddress.ts"
 import type { FrontState } from "./FrontState.ts"
-import { headerBytes } from "../HeaderText.ts"
-import { attempt, type HotContext, isWritable } from "../HotAnswer.ts"
-import { type Ending, type Headers, HotExchange, type ServedRoute } from "../HotExchange.ts"
+import { HeaderBlock, type Headers } from "../HeaderBlock.ts"
+import { isWritable } from "../HeaderText.ts"
+import { attempt, type HotContext } from "../HotAnswer.ts"
+import { type Ending, HotExchange, type ServedRoute } from "../HotExchange.ts"
 import type { HotHead } from "./HotHead.ts"
 import { afterDispatch } from "./LastAnswer.ts"
 import type { HotStream } from "../HotRoute.ts"
 import { deadStream } from "../PieceStream.ts"
-import { endWithoutBody } from "./ResponseHead.ts"
+import { endWithoutBody, headerLines } from "./ResponseHead.ts"
 import { statusLine } from "../StatusLine.ts"
 import { UwsStream } from "./UwsStream.ts"
 
@@ -137,11 +138,13 @@ export abstract class UwsExchange<Route extends ServedRoute> extends HotExchange
   protected writeHead(status: number, headers: Headers): void {
     const { response, context, route } = this
     response.writeStatus(statusLine(status))
-    for (const [name, value] of headers) {
-      if (isWritable(name, value)) response.writeHeader(name, headerBytes(value))
+    for (const header of headers) {
+      if (header instanceof HeaderBlock) headerLines.addBlock(response, header)
+      else if (isWritable(header[0], header[1])) headerLines.add(response, header[0], header[1])
     }
     for (const [name, value] of context.cors.answer(route.cors, this.origin))
-      response.writeHeader(name, value)
+      headerLines.add(response, name, value)
+    headerLines.write(response)
   }
 
   /** With the native code, which must not be asked for anything more. */

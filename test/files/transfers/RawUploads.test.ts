@@ -95,6 +95,17 @@ layer(TestServer.shared, live)("a file in the body of a PUT", (it) => {
       assert.strictEqual(yield* under({ "if-match": etag("one") }, "three"), 412)
       assert.strictEqual(yield* under({ "if-match": `W/${etag("two")}` }, "three"), 412)
       assert.strictEqual(yield* under({ "if-match": "*", "if-none-match": etag("one") }, "three"), 200)
+      // Both conditions have to be met: the one of the fields is 409.
+      const guarded = (version: string, ifMatch: string) =>
+        Effect.map(
+          put(`docs/c?ifVersion=${version}`, "four", { key, headers: { "if-match": ifMatch } }),
+          told
+        )
+      const last = item((yield* put("docs/c", "three", { key })).json).fileId
+      const [otherStatus, other] = yield* guarded("fv_0000000000000000000000", "*")
+      assert.deepStrictEqual([otherStatus, other], [409, `ifVersion: the current version is ${last}`])
+      assert.strictEqual((yield* guarded(last, '"x"'))[0], 412)
+      assert.strictEqual((yield* guarded(last, etag("three")))[0], 200)
       const refused = told(yield* put("docs/c", "x", { key, headers: { "if-match": '"x"' } }))
       assert.strictEqual(refused[1], "If-Match, If-None-Match: the file is another one, or not there")
     })
