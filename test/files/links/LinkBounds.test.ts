@@ -19,7 +19,7 @@ const downloadsOf = (key: string, token: string) =>
 /** More than the sockets of a connection hold. */
 const longBytes = 16 * 1024 * 1024
 
-/** A client that has begun to read a link's bytes, and takes none for now. */
+/** A client that has begun to read a link's bytes, and takes none until its socket goes on. */
 const stalled = (token: string) =>
   Effect.gen(function* () {
     const { port } = yield* TestServer
@@ -74,7 +74,7 @@ layer(TestServer.own(), live)("share links", (it) => {
       const gone = yield* direct(link.token)
       assert.strictEqual(gone.status, 404)
       assert.include(bodyOf(gone), "Link not found")
-      // What waits in the sockets still comes.
+      // The bytes in the sockets still come.
       yield* Effect.sleep(1_000)
       client.socket.resume()
       yield* Effect.promise(() => client.closed())
