@@ -6,6 +6,7 @@ import { blobPools } from "./infra/migrations/postgres/0021_BlobPools.ts"
 import { jobTurns } from "./infra/migrations/postgres/0022_JobTurns.ts"
 import { busyLanes } from "./infra/migrations/postgres/0024_BusyLanes.ts"
 import { blobSums } from "./infra/migrations/postgres/0029_BlobSums.ts"
+import { blobRefers } from "./infra/migrations/postgres/0030_BlobRefers.ts"
 import type { PostgresMigration } from "./infra/postgres/Migrations.ts"
 import type { Room } from "./Room.ts"
 import { rooms } from "./Rooms.ts"
@@ -24,7 +25,8 @@ const shared: ReadonlyArray<PostgresMigration> = [
   blobPools,
   jobTurns,
   busyLanes,
-  blobSums
+  blobSums,
+  blobRefers
 ]
 
 type WithTables = ReadonlyArray<Pick<Room, "migrations">>

@@ -104,8 +104,14 @@ const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* ()
   const given =
     dataDir === undefined && !(url !== undefined && key !== undefined) ? yield* findLogin : undefined
   // A key is sent to no other server than the one that made it.
-  const login = given !== undefined && url !== undefined && origin(url) !== given.url ? undefined : given
+  const isOfServer = ({ url: own }: { readonly url: string }) =>
+    url === undefined || origin(url) === origin(own)
+  const login = given !== undefined && isOfServer(given) ? given : undefined
   const written = login ?? (yield* findAdmin)
+  if (key === undefined && url !== undefined && written !== undefined && !isOfServer(written))
+    return yield* new ServerUnknown({
+      problem: `${adminFile()} is of the server ${written.url}, and its key is not sent to ${url}.`
+    })
   const target = { url: url ?? written?.url, key: key ?? written?.key }
   if (target.url === undefined || target.key === undefined) {
     const problem =

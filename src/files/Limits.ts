@@ -30,6 +30,14 @@ export const filesLimits = {
   syncFlagsPerUser: 10_000,
   /** directories and files of one manifest; above it 409 */
   manifestEntries: 200_000,
+  /** manifests that are read at once; others wait … */
+  manifestsAtOnce: 2,
+  /** … so many together with those; further ones are 503 … */
+  manifestsUnderWay: 64,
+  /** … and one that takes longer, waiting included, is 503 */
+  manifestMillis: 60_000,
+  /** memory of manifests that are being sent, some 500 bytes an entry, in fair shares per user; above it 503 */
+  manifestsBytes: 384 * 1024 * 1024,
   /** a login of a command line is good for so long … */
   cliLoginMillis: 10 * 60_000,
   /** … begun so often from one address … */
@@ -40,6 +48,8 @@ export const filesLimits = {
   cliLoginsWaiting: 10_000,
   /** directories of one user; above it 409 */
   directoriesPerUser: 100_000,
+  /** versions of all files of one user, those in the trash included; above it 409 */
+  versionsPerUser: 10_000_000,
   /** entries that a walk through a directory reads by one statement */
   walkEntriesAtOnce: 2_000,
   /** entries of one archive; above it 422 */

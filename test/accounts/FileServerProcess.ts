@@ -7,30 +7,30 @@ import { files } from "#src/files/Room.ts"
 import * as Log from "#src/infra/telemetry/Log.ts"
 import * as Server from "#src/Server.ts"
 
-/** A server of accounts, and of shared files where that is wanted, that collects blobs all the time, until it is killed. It writes its port out. */
+/** A server of files that collects and checks blobs, and sweeps, all the time, until it is killed. It writes its port out. */
 export interface FileServerOptions {
   readonly databaseUrl: string
   readonly dataDir: string
   readonly blobsDirectory: string
-  /** a blob that nothing refers to, and an upload that died, go after so long */
-  readonly keptMillis: number
-  readonly hasSharedFiles?: boolean
+  /** Uploads leave the disk so many bytes; absent: as servers do. */
+  readonly filesMinFreeBytes?: number
 }
 
-const options: FileServerOptions = JSON.parse(process.argv[2] ?? "{}")
-const { blobsDirectory, dataDir, databaseUrl, hasSharedFiles = false, keptMillis } = options
+const { databaseUrl, ...options }: FileServerOptions = JSON.parse(process.argv[2] ?? "{}")
 
 const config = AppConfig.layerOf({
+  ...options,
   port: 0,
-  rooms: new Set(hasSharedFiles ? ["files"] : []),
-  dataDir,
-  blobsDirectory,
+  rooms: new Set(["accounts", "files"]),
   databaseUrl: Redacted.make(databaseUrl),
   limits: {
-    blobKeptMillis: keptMillis,
+    blobKeptMillis: 2,
     blobCollectEveryMillis: 1,
     blobScrubEveryMillis: 50,
     blobCheckMillis: 0,
+    fileSweepEveryMillis: 200,
+    uploadSyncMillis: 20,
+    uploadSweepEveryMillis: 300,
     jobLeaseMillis: 1_000,
     jobPollMillis: 100,
     ratePerMinute: 1_000_000,
@@ -48,7 +48,7 @@ const told = Layer.effectDiscard(
 await Effect.runPromise(
   Layer.launch(
     told.pipe(
-      Layer.provide(Server.layerOf(hasSharedFiles ? [accounts, files] : [accounts])),
+      Layer.provide(Server.layerOf([accounts, files])),
       Layer.provide(Log.layer("Warn", (line) => void writeSync(2, `${line}\n`))),
       Layer.provide(config)
     )

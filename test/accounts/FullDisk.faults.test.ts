@@ -1,9 +1,11 @@
+import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, afterAll, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { TusClient } from "#test/files/uploads/TusClient.ts"
 import { RawClient, statusOf } from "#test/front/RawClient.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
@@ -91,6 +93,49 @@ describeWith(smallDisk, "blobs on a disk of 16 MiB", () => {
         assert.strictEqual(readable.status, 200)
         yield* Effect.promise(() => disk.free())
         assert.match(textOf(yield* upload(mib), "id"), /^fil_/)
+      })
+    )
+
+    it.effect("amid a PATCH of a resumable upload is 507, and it goes on with room again", () =>
+      Effect.gen(function* () {
+        const { adminKey, port, server } = yield* TestServer
+        const tus = new TusClient(server, adminKey)
+        const text = randomBytes(2 * mib).toString("hex")
+        const path = yield* Effect.promise(() => tus.begin(text.length, { filename: "a.txt" }))
+        const client = yield* Effect.promise(() => RawClient.open(port))
+        yield* Effect.promise(() =>
+          client.send(
+            `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${adminKey}\r\nTus-Resumable: 1.0.0\r\n` +
+              `Upload-Offset: 0\r\nContent-Type: application/offset+octet-stream\r\n` +
+              `Content-Length: ${text.length}\r\n\r\n${text.slice(0, mib)}`
+          )
+        )
+        const told = Effect.map(
+          Effect.promise(() => tus.ask("GET", path)),
+          ({ body }) => Number((body as { readonly offset: number }).offset)
+        )
+        yield* eventually(
+          "some of it is on the disk",
+          Effect.map(told, (offset) => offset > 0)
+        )
+        const before = yield* told
+        yield* Effect.promise(() => disk.fill())
+        yield* Effect.promise(() => client.send(text.slice(mib)))
+        const answer = yield* Effect.promise(() => client.until((heard) => heard.includes("\r\n\r\n")))
+        assert.strictEqual(statusOf(answer), 507, answer)
+        client.destroy()
+        yield* Effect.promise(async () => {
+          const full = await tus.head(path)
+          const offset = Number(full.headers.get("upload-offset"))
+          assert.isAtLeast(offset, before)
+          assert.strictEqual((await tus.patch(path, offset, text.slice(offset))).status, 507)
+          await disk.free()
+          const now = Number((await tus.head(path)).headers.get("upload-offset"))
+          assert.isAtLeast(now, offset)
+          const last = await tus.patch(path, now, text.slice(now))
+          assert.strictEqual(last.status, 204)
+          assert.strictEqual(await tus.read(last.headers.get("upload-file-id")), text)
+        })
       })
     )
   })

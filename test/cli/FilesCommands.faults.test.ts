@@ -55,11 +55,15 @@ layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })(
           await writeFile(join(photos, "nothing"), "")
           await writeFile(join(photos, "bad\t"), "")
         })
-        const put = yield* run(["files", "put", photos, "docs/2027"])
+        const { port } = yield* TestServer
+        const wire = yield* cuttingProxy(port, () => Infinity, "cut", "POST /api/upload")
+        const put = yield* run(["files", "put", photos, "docs/2027"], wire.url)
         assert.strictEqual(put.code, 1)
         assert.include(put.out, `${join(photos, "bad\t")}: path`)
         assert.include(put.out, "2 files (6 bytes) sent to docs/2027")
         assert.include(put.err, "1 file could not be sent")
+        const first = yield* run(["files", "versions", "docs/2027/photos/nothing", "--json"])
+        assert.lengthOf(JSON.parse(first.out).versions, 1, "the answer to a form was lost")
 
         yield* Effect.promise(() => writeFile(join(photos, "nothing"), "something"))
         const again = JSON.parse(
@@ -78,6 +82,8 @@ layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })(
         const archive = yield* run(["files", "get", "docs", here])
         assert.strictEqual(archive.code, 0)
         assert.isAbove((yield* Effect.promise(() => stat(join(here, "docs.tgz")))).size, 1_000)
+        assert.strictEqual((yield* run(["files", "get", "/", here])).code, 0)
+        assert.isAbove((yield* Effect.promise(() => stat(join(here, "files.tgz")))).size, 1_000)
         const shown = yield* run(["files", "get", "docs/2027/photos/a b/ü.txt", "-"])
         assert.deepStrictEqual([shown.code, shown.out], [0, "short\n"])
         const missing = yield* run(["files", "get", "docs/none"])

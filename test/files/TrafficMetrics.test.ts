@@ -3,23 +3,7 @@ import { Effect } from "effect"
 import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { direct, shared } from "./links/LinkSteps.ts"
-import { get, live, upload, uploaded } from "./transfers/TransferSteps.ts"
-
-/** The value of a series on `/metrics`; 0 where there is none. */
-const series = (name: string, labels: Readonly<Record<string, string>> = {}) =>
-  Effect.flatMap(TestServer, ({ ask }) =>
-    Effect.map(ask("GET", "/metrics", { key: "" }), ({ bytes }) => {
-      const line = Buffer.from(bytes)
-        .toString()
-        .split("\n")
-        .find(
-          (one) =>
-            one.startsWith(`signalbox_files_${name}`) &&
-            Object.entries(labels).every(([label, value]) => one.includes(`${label}="${value}"`))
-        )
-      return line === undefined ? 0 : Number(line.split(" ").at(-1))
-    })
-  )
+import { get, live, series, upload, uploaded } from "./transfers/TransferSteps.ts"
 
 const sentBytes = (protocol: string) => series("sent_bytes_total", { protocol })
 const receivedBytes = (protocol: string) => series("received_bytes_total", { protocol })

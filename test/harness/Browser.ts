@@ -3,7 +3,7 @@ import { existsSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
-import { type Browser, type CDPSession, chromium } from "playwright-core"
+import { type Browser, type BrowserContext, type CDPSession, chromium } from "playwright-core"
 import { requirement } from "./Requirement.ts"
 
 const executablePath = (process.env["PATH"] ?? "")
@@ -63,6 +63,14 @@ export const openUndriven = async (url: string): Promise<() => Promise<void>> =>
     await rm(profile, { recursive: true, force: true, maxRetries: 5 })
   }
 }
+
+/** A browser with a profile of its own, and so with pages such as chrome://downloads; the caller closes it. */
+export const openProfile = (profile: string, downloads: string): Promise<BrowserContext> =>
+  chromium.launchPersistentContext(profile, {
+    executablePath: executablePath ?? "chromium",
+    args,
+    downloadsPath: downloads
+  })
 
 /**
  * Tabs as a person has them: one is seen, the others are hidden. Pages of Playwright think that they are all seen, so

@@ -1,22 +1,33 @@
-import { Data, Effect, type Scope, Semaphore } from "effect"
+import { Data, Effect, type Scope } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { ServiceUnavailable, UnprocessableContent } from "#schemas/core/Problem.ts"
+import { type NotFound, ServiceUnavailable, UnprocessableContent } from "#schemas/core/Problem.ts"
 import { type ArchivePlan, ArchivePlanner } from "#streams/files/archive/ArchivePlan.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
 import type { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
+import { GrowingShare } from "#src/infra/shares/GrowingShare.ts"
+import { makeTurns } from "#src/infra/shares/Turns.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { Buckets } from "../access/Reach.ts"
 import type { Directory } from "../tree/Tree.ts"
 import type { Walk } from "../tree/Walk.ts"
 import { type EntryRow, makeEntries } from "./ArchiveEntries.ts"
 
-/** A directory, or all buckets of a user that may be read. */
-export type ArchivePlace =
-  | { readonly directory: Directory }
-  | { readonly rootOf: string; readonly readable: Buckets }
+interface OneDirectory {
+  readonly directory: Directory
+  /** the same, as its reader reaches it by then: it may move, or go, while the plan waits for its turn */
+  readonly again: Effect.Effect<Directory, NotFound | SqlError>
+}
+
+/** All buckets of a user that may be read. */
+interface Root {
+  readonly rootOf: string
+  readonly readable: Buckets
+}
+
+export type ArchivePlace = OneDirectory | Root
 
 interface Parts {
   readonly sql: SqlClient
@@ -37,36 +48,6 @@ export const unreadable = (path: string): ServiceUnavailable =>
 
 const busy = ServiceUnavailable.of("Too many large archives are being made; try again later")
 
-/** The memory of one plan, which its scope holds, and each answer out of it. */
-export class PlanMemory {
-  private readonly shares: FairShares
-  private readonly userId: string
-  private bytes = 0
-  private holders = 1
-
-  constructor(shares: FairShares, userId: string) {
-    this.shares = shares
-    this.userId = userId
-  }
-
-  /** False: so many bytes in all would be more than the user's share. */
-  grow(bytes: number): boolean {
-    const more = bytes - this.bytes
-    if (more > 0 && !this.shares.take(this.userId, more)) return false
-    this.bytes = Math.max(this.bytes, bytes)
-    return true
-  }
-
-  hold(): void {
-    this.holders++
-  }
-
-  release(): void {
-    this.holders--
-    if (this.holders === 0) this.shares.release(this.userId, this.bytes)
-  }
-}
-
 /** Adds one directory, with all that is below it, to a plan. `all`: its entries, where they are known already. */
 const adding = ({ blobs, limits }: Parts, { paged }: Entries) => {
   const tooMany = UnprocessableContent.of(
@@ -75,7 +56,7 @@ const adding = ({ blobs, limits }: Parts, { paged }: Entries) => {
   )
   return Effect.fnUntraced(function* (
     planner: ArchivePlanner,
-    memory: PlanMemory,
+    memory: GrowingShare,
     directory: Directory,
     all?: ReadonlyArray<EntryRow>
   ) {
@@ -98,34 +79,75 @@ const adding = ({ blobs, limits }: Parts, { paged }: Entries) => {
   })
 }
 
-/** Makes plans of archives, each of one snapshot of a directory. */
-export const makePlans = Effect.fnUntraced(function* (parts: Parts) {
-  const { blobs, limits, sql, walk } = parts
+/** One try of a plan: of one snapshot. */
+const planningOf = (parts: Parts) => {
+  const { limits, sql, walk } = parts
   const entries = makeEntries(sql, limits.walkEntriesAtOnce)
   const add = adding(parts, entries)
-  const shares = new FairShares(limits.archivePlansBytes)
-  const atOnce = yield* Semaphore.make(limits.archivePlansAtOnce)
-  let underWay = 0
 
-  const planned = Effect.fnUntraced(function* (place: ArchivePlace, memory: PlanMemory) {
+  /** Answers the name that the directory has by then. */
+  const ofDirectory = Effect.fnUntraced(function* (
+    planner: ArchivePlanner,
+    memory: GrowingShare,
+    { again, directory }: OneDirectory
+  ) {
+    const inSnapshot = walk.snapshot(
+      Effect.flatMap(again, (now) => Effect.as(add(planner, memory, now), now.name))
+    )
+    for (let seen = directory; ;) {
+      const all = yield* entries.atOnce(seen)
+      if (all === undefined) return yield* inSnapshot
+      const now = yield* again
+      // Where its row was not written in between, the entries are those of this place.
+      if (now.changed === seen.changed) return yield* Effect.as(add(planner, memory, seen, all), seen.name)
+      seen = now
+    }
+  })
+
+  const ofRoot = (planner: ArchivePlanner, memory: GrowingShare, { readable, rootOf }: Root) =>
+    walk.snapshot(
+      Effect.gen(function* () {
+        for (const bucket of yield* walk.buckets(rootOf)) {
+          if (readable === "all" || readable.has(bucket.name)) yield* add(planner, memory, bucket)
+        }
+        return "files"
+      })
+    )
+
+  return Effect.fnUntraced(function* (place: ArchivePlace, memory: GrowingShare) {
     const planner = new ArchivePlanner()
-    const all = "directory" in place ? yield* entries.atOnce(place.directory) : undefined
-    const reads = Effect.gen(function* () {
-      if ("directory" in place) return yield* add(planner, memory, place.directory, all)
-      const { readable, rootOf } = place
-      for (const bucket of yield* walk.buckets(rootOf)) {
-        if (readable === "all" || readable.has(bucket.name)) yield* add(planner, memory, bucket)
-      }
-    })
-    yield* all === undefined ? walk.snapshot(reads) : reads
-    return planner.finish()
+    const name = yield* "directory" in place
+      ? ofDirectory(planner, memory, place)
+      : ofRoot(planner, memory, place)
+    return { name, plan: planner.finish() }
+  })
+}
+
+interface NamedPlan {
+  /** of the directory, or of all: `files` */
+  readonly name: string
+  readonly plan: ArchivePlan
+}
+
+type PlanFault = NotFound | ServiceUnavailable | UnprocessableContent
+
+/** Makes plans of archives. */
+export const makePlans = Effect.fnUntraced(function* (parts: Parts) {
+  const { blobs, limits } = parts
+  const planned = planningOf(parts)
+  const shares = new FairShares(limits.archivePlansBytes)
+  const inTurn = yield* makeTurns({
+    atOnce: limits.archivePlansAtOnce,
+    underWay: limits.archivePlansUnderWay,
+    millis: limits.archivePlanMillis,
+    busy
   })
 
   /** Sums that are not known are computed between two tries, and are known from then on. */
   const summed = (
     place: ArchivePlace,
-    memory: PlanMemory
-  ): Effect.Effect<ArchivePlan, ServiceUnavailable | UnprocessableContent | SqlError> =>
+    memory: GrowingShare
+  ): Effect.Effect<NamedPlan, PlanFault | SqlError> =>
     Effect.catchTag(planned(place, memory), "Unsummed", ({ blobs: unsummed }) =>
       Effect.andThen(
         Effect.forEach(unsummed, (blob) => blobs.sum(blob), { discard: true }),
@@ -135,23 +157,12 @@ export const makePlans = Effect.fnUntraced(function* (parts: Parts) {
 
   return Effect.fnUntraced(function* (
     place: ArchivePlace
-  ): Effect.fn.Return<
-    { readonly plan: ArchivePlan; readonly memory: PlanMemory },
-    ServiceUnavailable | UnprocessableContent,
-    Scope.Scope
-  > {
+  ): Effect.fn.Return<NamedPlan & { readonly memory: GrowingShare }, PlanFault, Scope.Scope> {
     const userId = "directory" in place ? place.directory.userId : place.rootOf
     const memory = yield* Effect.acquireRelease(
-      Effect.sync(() => new PlanMemory(shares, userId)),
+      Effect.sync(() => new GrowingShare(shares, userId)),
       (held) => Effect.sync(() => held.release())
     )
-    if (underWay >= limits.archivePlansUnderWay) return yield* busy
-    underWay++
-    const plan = yield* storeAwayUntimed(summed(place, memory)).pipe(
-      atOnce.withPermits(1),
-      Effect.timeoutOrElse({ duration: limits.archivePlanMillis, orElse: () => Effect.fail(busy) }),
-      Effect.ensuring(Effect.sync(() => underWay--))
-    )
-    return { plan, memory }
+    return { ...(yield* inTurn(storeAwayUntimed(summed(place, memory)))), memory }
   })
 })

@@ -1,7 +1,7 @@
 import { close } from "node:fs"
 import { Context, Effect, Layer, Predicate, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
-import type { ServiceUnavailable, UnprocessableContent } from "#schemas/core/Problem.ts"
+import type { NotFound, ServiceUnavailable, UnprocessableContent } from "#schemas/core/Problem.ts"
 import type { ArchivePlan, BlobPart } from "#streams/files/archive/ArchivePlan.ts"
 import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -10,8 +10,9 @@ import { byteAnswer } from "#src/http/ByteAnswer.ts"
 import { contentDisposition } from "#src/http/ContentDisposition.ts"
 import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import type { GrowingShare } from "#src/infra/shares/GrowingShare.ts"
 import { Walk } from "../tree/Walk.ts"
-import { type ArchivePlace, makePlans, type PlanMemory, unreadable } from "./ArchivePlans.ts"
+import { type ArchivePlace, makePlans, unreadable } from "./ArchivePlans.ts"
 import { ArchiveSource } from "./ArchiveSource.ts"
 
 interface SendOptions {
@@ -37,11 +38,11 @@ export class Archives extends Context.Service<
   {
     /**
      * A snapshot of what a directory has. It takes memory until the scope ends, or what was sent of it by then. Fails
-     * where it has too many entries, or bytes that are known to be damaged.
+     * where it has too many entries, or bytes that are known to be damaged, or is not there any more.
      */
     readonly plan: (
       place: ArchivePlace
-    ) => Effect.Effect<PlannedArchive, ServiceUnavailable | UnprocessableContent, Scope.Scope>
+    ) => Effect.Effect<PlannedArchive, NotFound | ServiceUnavailable | UnprocessableContent, Scope.Scope>
   }
 >()("signalbox/files/Archives") {
   static readonly layer = Layer.effect(
@@ -65,8 +66,8 @@ export class Archives extends Context.Service<
         )
       return Archives.of({
         plan: Effect.fnUntraced(function* (place) {
-          const filename = `${"directory" in place ? place.directory.name : "files"}.tgz`
-          const { memory, plan } = yield* planOf(place)
+          const { memory, name, plan } = yield* planOf(place)
+          const filename = `${name}.tgz`
           const { digest, entries, sizeBytes } = plan
           const etag = `"${digest}"`
           const send = sending({ plan, filename, etag, memory, blobs, noteDamage })
@@ -81,7 +82,7 @@ interface Sendable {
   readonly plan: ArchivePlan
   readonly filename: string
   readonly etag: string
-  readonly memory: PlanMemory
+  readonly memory: GrowingShare
   readonly blobs: BlobStore["Service"]
   readonly noteDamage: (blob: Blob) => void
 }

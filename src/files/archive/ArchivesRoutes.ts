@@ -20,8 +20,10 @@ export const archiveRoutes = Effect.gen(function* () {
     const reach = reachOf(key)
     const id = yield* idOf(exchange)
     if (id === "root") return { rootOf: key.ownerId, readable: reach.readable }
-    const directory = yield* storeAway(tree.directory(key.ownerId, id))
-    return { directory: yield* readsFound(reach, directory, directoryNotFound.message) }
+    const again = Effect.flatMap(tree.directory(key.ownerId, id), (found) =>
+      readsFound(reach, found, directoryNotFound.message)
+    )
+    return { directory: yield* storeAway(again), again }
   })
 
   return yield* keyedRoutes(ArchivesApi, {

@@ -121,7 +121,7 @@ export const getFile = Command.make(
     const path = yield* bytesPath(input.place)
     const client = yield* ByteClient.make
     const address = { url: found.url + path, headers: bearer(found) }
-    const remote = yield* bytesWork((signal) => lookAt(client, address, signal))
+    const remote = yield* bytesWork((signal) => lookAt(client, address, { signal }))
     yield* fetchTo(client, remote, wantedOf(input))
   }, Effect.scoped)
 ).pipe(
@@ -159,7 +159,7 @@ const lookThrough = Effect.fnUntraced(function* (client: ByteClient, url: string
   let password = isGiven ? yield* askPassword(question) : undefined
   for (let wrong = 0; ;) {
     const address = addressOf(url, password)
-    const looked = yield* bytesWork((signal) => lookAt(client, address, signal)).pipe(
+    const looked = yield* bytesWork((signal) => lookAt(client, address, { signal })).pipe(
       Effect.catchTag("KeyRefused", () => Effect.succeed(undefined))
     )
     if (looked !== undefined) return looked

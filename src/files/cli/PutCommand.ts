@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises"
 import { Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { CommandFailed } from "#src/cli/CommandFailed.ts"
-import { RequestRefused } from "#src/cli/Connection.ts"
+import { type Connection, RequestRefused } from "#src/cli/Connection.ts"
 import { json, show } from "#src/cli/Output.ts"
 import { makeProgressBar } from "#src/cli/ProgressBar.ts"
 import { atOnce, ByteClient, type BytesFailure, bytesWork } from "./bytes/ByteClient.ts"
@@ -11,8 +11,8 @@ import { findFiles, hashOf, type LocalFile } from "./bytes/LocalFiles.ts"
 import { codeOf } from "./bytes/PartFile.ts"
 import { ResumableUpload } from "./bytes/ResumableUpload.ts"
 import { megabytes, shownBytes } from "./bytes/ShownBytes.ts"
-import type { SentFile, UploadTarget } from "./bytes/UploadTarget.ts"
-import { earlierUpload, hashesThere, openUploads, pathOf, targetOf } from "./PutTarget.ts"
+import type { Look, SentFile, UploadTarget } from "./bytes/UploadTarget.ts"
+import { earlierUpload, filesThere, openUploads, pathOf, targetOf } from "./PutTarget.ts"
 
 /** Longer files go one by one, and go on where they were cut off. */
 const shortBytes = 4 * 1024 * 1024
@@ -75,14 +75,14 @@ const orUnsent = (
 
 /** Those that the server has not, or has with another hash. */
 const changedOf = Effect.fnUntraced(function* (target: UploadTarget, files: ReadonlyArray<LocalFile>) {
-  const there = yield* hashesThere(target, files)
+  const there = yield* filesThere(target, files)
   const isSame = (file: LocalFile): Effect.Effect<boolean, BytesFailure> => {
-    const known = there.get(pathOf(target, file))
+    const known = there?.get(file)
     return known === undefined
       ? Effect.succeed(false)
       : Effect.map(
           bytesWork(() => hashOf(file)),
-          (hash) => hash === known
+          (hash) => hash === known.sha256
         )
   }
   const same = yield* Effect.forEach(files, isSame, { concurrency: atOnce })
@@ -108,11 +108,14 @@ const sendAll = Effect.fnUntraced(function* (
         return { sent: [await upload.send(earlierUpload(open, target, file))], unsent: [] }
       })
     )
+  const run = Effect.runPromiseWith(yield* Effect.context<Connection>())
+  const sendShort = (group: ReadonlyArray<LocalFile>): Effect.Effect<Result, BytesFailure> =>
+    bytesWork((signal) => {
+      const look: Look = (some) => run(filesThere(target, some), { signal })
+      return sendForm({ client, target, told: { onBytes, signal }, look }, group)
+    })
   const forms = groupsOf(files.filter(({ sizeBytes }) => sizeBytes <= shortBytes))
-  const work = [
-    ...forms.map((group) => bytesWork((signal) => sendForm(client, target, group, { onBytes, signal }))),
-    ...long.map(sendLong)
-  ]
+  const work = [...forms.map(sendShort), ...long.map(sendLong)]
   const results = yield* Effect.forEach(work, (one) => one, { concurrency: atOnce })
   return { sent: results.flatMap(({ sent }) => sent), unsent: results.flatMap(({ unsent }) => unsent) }
 })

@@ -36,15 +36,19 @@ export class DeviceDirectories extends Context.Service<
             AND NOT EXISTS (SELECT FROM directories WHERE parent_id = d.id) RETURNING id`
           if (empty.length > 0) return
           // It comes back out of the trash as a bucket that lists show.
-          const slug = name.replaceAll(/[^a-zA-Z0-9._-]+/g, "-").slice(0, 60)
-          yield* sql`UPDATE directories SET kind = 'plain', name = ${`sent-to-${slug}-${deviceId.slice(-6)}`}
-            WHERE id = ${id} AND user_id = ${userId} AND trash_id IS NULL`
+          yield* sql`UPDATE directories SET kind = 'plain' WHERE id = ${id} AND user_id = ${userId}`
           const caller = { userId, reach: reachOf({ scopes: ["full"] }) }
-          yield* Effect.catchTags(trash.trashDirectory(caller, id, undefined), {
+          const trashId = yield* Effect.catchTags(trash.trashDirectory(caller, id, undefined), {
             // It went there before.
-            NotFound: () => Effect.void,
+            NotFound: () => Effect.succeed(undefined),
             PreconditionFailed: Effect.die
           })
+          if (trashId === undefined) return
+          // In the trash, where the name may be that of another bucket.
+          const slug = name.replaceAll(/[^a-zA-Z0-9._-]+/g, "-").slice(0, 60)
+          const shown = `sent-to-${slug}-${deviceId.slice(-6)}`
+          yield* sql`UPDATE directories SET name = ${shown} WHERE id = ${id}`
+          yield* sql`UPDATE file_trash SET name = ${shown}, path = ${shown} WHERE id = ${trashId}`
         })
       })
     })

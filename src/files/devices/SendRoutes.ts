@@ -12,7 +12,14 @@ import { reachOf, writesFound, writesNamed } from "../access/Reach.ts"
 import { Receiving } from "../transfers/Receiving.ts"
 import { UploadedFiles } from "../transfers/UploadedFiles.ts"
 import { readUploadForm, type UploadForm } from "../transfers/UploadForm.ts"
-import { type Directory, directoryNotFound, inboxName, isDirectoryId, Tree } from "../tree/Tree.ts"
+import {
+  bucketOfDevice,
+  type Directory,
+  directoryNotFound,
+  inboxName,
+  isDirectoryId,
+  Tree
+} from "../tree/Tree.ts"
 import { Devices } from "./Devices.ts"
 import { makeFromDevice } from "./FromDevice.ts"
 
@@ -52,7 +59,7 @@ const makePlaceOf = Effect.gen(function* () {
       return yield* writesFound(reach, directory, directoryNotFound.message)
     }
     // A key of some buckets reaches none of the hidden ones.
-    yield* writesFound(reach, { bucketName: deviceId }, deviceNotFound.message)
+    yield* writesFound(reach, { bucketName: bucketOfDevice(deviceId) }, deviceNotFound.message)
     yield* storeAway(devices.find(key.ownerId, deviceId))
     return { deviceId }
   })

@@ -75,12 +75,8 @@ export const targetOf = ({ archives, reads, tree }: Services) =>
           })
       }
     }
-    const directory = yield* Effect.catchTag(
-      tree.directory(userId, directoryId ?? ""),
-      "NotFound",
-      () => linkNotFound
-    )
-    const archive = yield* archives.plan({ directory })
+    const again = Effect.catchTag(tree.directory(userId, directoryId ?? ""), "NotFound", () => linkNotFound)
+    const archive = yield* archives.plan({ directory: yield* again, again })
     return {
       versionId: null,
       name: archive.filename,

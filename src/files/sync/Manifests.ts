@@ -1,14 +1,18 @@
 import { createHash } from "node:crypto"
-import { Context, Effect, Layer, Semaphore } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { Conflict } from "#schemas/core/Problem.ts"
+import { Conflict, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { DeviceRow } from "#schemas/files/Device.ts"
 import type { ManifestDirectory, ManifestFile } from "#schemas/files/Sync.ts"
 import { AppConfig } from "#src/Config.ts"
+import { FairShares } from "#src/infra/shares/FairShares.ts"
+import { GrowingShare } from "#src/infra/shares/GrowingShare.ts"
+import { makeTurns } from "#src/infra/shares/Turns.ts"
 import type { Limits } from "#src/Limits.ts"
 import { isMeant, NearestFlags, type PlacedFlag } from "#streams/files/sync/NearestFlag.ts"
 import type { Reach } from "../access/Reach.ts"
+import { bucketOfDevice } from "../tree/Tree.ts"
 import { SyncFlags } from "./SyncFlags.ts"
 
 /** All that a device is to have, as it goes out. */
@@ -23,12 +27,12 @@ export interface Manifest {
 export class Manifests extends Context.Service<
   Manifests,
   {
-    /** `device` undefined: of no device in particular */
+    /** `device` undefined: of no device in particular. It takes memory until the scope ends. */
     readonly read: (
       userId: string,
       device: DeviceRow | undefined,
       reach: Reach
-    ) => Effect.Effect<Manifest, Conflict | SqlError>
+    ) => Effect.Effect<Manifest, Conflict | ServiceUnavailable | SqlError, Scope.Scope>
   }
 >()("signalbox/files/Manifests") {
   static readonly layer = Layer.effect(
@@ -37,8 +41,7 @@ export class Manifests extends Context.Service<
   )
 }
 
-/** Manifests that are read at once: each holds a connection, and its pieces. */
-const manifestsAtOnce = 2
+const busy = ServiceUnavailable.of("Too many large manifests are being read; try again later")
 
 interface DirectoryRow {
   readonly id: string
@@ -100,10 +103,13 @@ const pagesOf = (sql: SqlClient, atOnce: number) => {
 class EntryList {
   readonly pieces: Array<Uint8Array> = []
   count = 0
+  bytes = 0
   add(entries: ReadonlyArray<object>): void {
     if (entries.length === 0) return
     const text = entries.map((entry) => JSON.stringify(entry)).join(",")
-    this.pieces.push(Buffer.from(this.count === 0 ? text : `,${text}`))
+    const piece = Buffer.from(this.count === 0 ? text : `,${text}`)
+    this.pieces.push(piece)
+    this.bytes += piece.length
     this.count += entries.length
   }
 }
@@ -174,7 +180,7 @@ const readingOf = (sql: SqlClient, { manifestEntries, walkEntriesAtOnce: atOnce 
   /** Runs through the pages of a range. */
   const through = Effect.fnUntraced(function* <Row extends { readonly path: string }>(
     page: (after: string | undefined) => Effect.Effect<ReadonlyArray<Row>, SqlError>,
-    take: (rows: ReadonlyArray<Row>) => Effect.Effect<void, Conflict>
+    take: (rows: ReadonlyArray<Row>) => Effect.Effect<void, Conflict | ServiceUnavailable>
   ) {
     let after: string | undefined
     while (true) {
@@ -185,12 +191,13 @@ const readingOf = (sql: SqlClient, { manifestEntries, walkEntriesAtOnce: atOnce 
     }
   })
 
-  return Effect.fnUntraced(function* (asked: Asked) {
+  return Effect.fnUntraced(function* (asked: Asked, memory: GrowingShare) {
     const { device, flags, reach } = asked
     const [directories, files] = [new EntryList(), new EntryList()]
-    const checkRoom = Effect.suspend(() =>
-      directories.count + files.count > manifestEntries ? tooMany(manifestEntries) : Effect.void
-    )
+    const checkRoom = Effect.suspend((): Effect.Effect<void, Conflict | ServiceUnavailable> => {
+      if (directories.count + files.count > manifestEntries) return tooMany(manifestEntries)
+      return memory.grow(directories.bytes + files.bytes) ? Effect.void : Effect.fail(busy)
+    })
     const takeFiles = (rows: ReadonlyArray<FileRow>, directoryId?: null) => {
       files.add(rows.map(shownFile(asked, directoryId)))
       return checkRoom
@@ -217,7 +224,8 @@ const readingOf = (sql: SqlClient, { manifestEntries, walkEntriesAtOnce: atOnce 
     const alone = flags.files().filter((flag) => !flags.isBelowFlagged(flag) && isMeant(flag, device?.id))
     for (let at = 0; at < alone.length; at += atOnce)
       yield* takeFiles(yield* pages.named(alone.slice(at, at + atOnce).map(({ id }) => id)))
-    const sentTo = device !== undefined && reach.mayRead(device.id) ? yield* pages.sentTo(device.id) : null
+    const sentTo =
+      device !== undefined && reach.mayRead(bucketOfDevice(device.id)) ? yield* pages.sentTo(device.id) : null
     if (sentTo !== null) {
       const sent = rangeOf({ bucketId: sentTo, path: "" })
       yield* through<FileRow>(
@@ -240,10 +248,17 @@ const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
   const syncFlags = yield* SyncFlags
-  const someAtOnce = (yield* Semaphore.make(manifestsAtOnce)).withPermits(1)
+  const shares = new FairShares(limits.manifestsBytes)
+  const inTurn = yield* makeTurns({
+    atOnce: limits.manifestsAtOnce,
+    underWay: limits.manifestsUnderWay,
+    millis: limits.manifestMillis,
+    busy
+  })
   const readLists = readingOf(sql, limits)
 
   const read = Effect.fn("Manifests.read")(function* (
+    memory: GrowingShare,
     userId: string,
     device: DeviceRow | undefined,
     reach: Reach
@@ -255,9 +270,17 @@ const make = Effect.gen(function* () {
     const { at, xmin } = snapshot ?? (yield* Effect.die(new Error("Postgres tells no snapshot")))
     const all = yield* syncFlags.of(userId)
     const flags = new NearestFlags(all.filter(({ bucketName }) => reach.mayRead(bucketName)))
-    const { directories, files } = yield* readLists({ userId, device, reach, flags })
+    const { directories, files } = yield* readLists({ userId, device, reach, flags }, memory)
     return made(directories, files, at, cursorOf(xmin, at))
   }, sql.withTransaction)
 
-  return Manifests.of({ read: (...asked) => someAtOnce(read(...asked)) })
+  return Manifests.of({
+    read: Effect.fnUntraced(function* (userId, device, reach) {
+      const memory = yield* Effect.acquireRelease(
+        Effect.sync(() => new GrowingShare(shares, userId)),
+        (held) => Effect.sync(() => held.release())
+      )
+      return yield* inTurn(read(memory, userId, device, reach))
+    })
+  })
 })

@@ -45,6 +45,7 @@ export const layer = HttpApiBuilder.group(
           const key = yield* CurrentKey
           const id = request.headers[deviceHeader]
           const device = id === undefined ? undefined : yield* storeAway(devices.find(key.ownerId, id))
+          // Its memory is held until the request's scope ends, with the last piece of the answer.
           const manifest = yield* storeAwayUntimed(manifests.read(key.ownerId, device, reachOf(key)))
           return manifestAnswer(manifest, request.headers["if-none-match"])
         })

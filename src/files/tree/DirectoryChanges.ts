@@ -77,10 +77,7 @@ const creatingOf = ({ directoryFor, sql, tree }: Parts): DirectoryChanges["Servi
     const name = yield* parentId === null ? bucketName("name", sent) : entryName("name", sent)
     if (parentId === null) yield* writesNamed(reach, name)
     const parent = parentId === null ? undefined : yield* directoryFor(caller, parentId, "write")
-    return yield* Effect.gen(function* () {
-      if (yield* isNameTaken(sql, userId, parentId, name)) return yield* nameTaken
-      return yield* tree.ensure(userId, parent, [name], "name")
-    }).pipe(sql.withTransaction)
+    return yield* sql.withTransaction(tree.create(userId, parent, name))
   })
 
 /** It is there for what is sent, and has no other place. */

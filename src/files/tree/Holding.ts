@@ -12,7 +12,7 @@ export interface Caller {
   readonly reach: Reach
 }
 
-const movedMeanwhile = Conflict.of("It was moved meanwhile; try again", { code: "moved" })
+export const movedMeanwhile = Conflict.of("It was moved meanwhile; try again", { code: "moved" })
 
 /** Locks buckets alone until the transaction ends, in the order of their locks. */
 const lockAlone = (sql: SqlClient, buckets: ReadonlyArray<string>) =>

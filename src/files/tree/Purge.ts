@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
-import { refOf } from "./Versions.ts"
+import { countMore, refOf } from "./Versions.ts"
 
 /** Deletes versions for good: entries of the trash that have ended, and old versions. */
 export class Purge extends Context.Service<
@@ -36,16 +36,16 @@ interface Bounds {
 }
 
 const make = (sql: SqlClient, blobs: BlobStore["Service"], limits: Bounds): Purge["Service"] => {
-  const versions: Purge["Service"]["versions"] = (ids) =>
-    ids.length === 0
-      ? Effect.void
-      : sql.withTransaction(
-          Effect.andThen(
-            sql`DELETE FROM file_versions WHERE id IN
-              (SELECT id FROM file_versions WHERE id = ANY(${ids}::text[]) ORDER BY id FOR UPDATE)`,
-            blobs.releaseAll(ids.map(refOf))
-          )
-        )
+  const deleted = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+    const rows = yield* sql<{ userId: string }>`DELETE FROM file_versions WHERE id IN
+      (SELECT id FROM file_versions WHERE id = ANY(${ids}::text[]) ORDER BY id FOR UPDATE)
+      RETURNING user_id AS "userId"`
+    yield* blobs.releaseAll(ids.map(refOf))
+    const counts = Map.groupBy(rows, ({ userId }) => userId)
+    for (const userId of [...counts.keys()].sort())
+      yield* countMore(sql, userId, -(counts.get(userId)?.length ?? 0))
+  }, sql.withTransaction)
+  const versions: Purge["Service"]["versions"] = (ids) => (ids.length === 0 ? Effect.void : deleted(ids))
   const entry = endingOf(sql, versions, limits.versionsPurgedAtOnce)
   const { versionsPurgedAtOnce: atOnce, versionsPurgedByRequest } = limits
   return {

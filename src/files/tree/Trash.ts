@@ -70,14 +70,14 @@ export class Trash extends Context.Service<
     /** Deletes all of the user's entries for good; where there are many files, some go a little later. */
     readonly empty: (userId: string) => Effect.Effect<void, SqlError>
     readonly remove: (userId: string, id: string) => Effect.Effect<void, NotFound | SqlError>
-    /** Deletes what has been in the trash for too long. */
+    /** Deletes what has been in the trash for too long, and all that deleted users had. */
     readonly sweep: Effect.Effect<void, SqlError>
   }
 >()("signalbox/files/Trash") {
   static readonly layer = Layer.effect(
     Trash,
     Effect.gen(function* () {
-      const { trashDays } = yield* AppConfig
+      const { limits, trashDays } = yield* AppConfig
       const parts = {
         sql: yield* SqlClient,
         notices: yield* Notices,
@@ -85,6 +85,7 @@ export class Trash extends Context.Service<
         tree: yield* Tree,
         versions: yield* Versions,
         directoryFor: yield* directoryFor,
+        goneMillis: limits.goneMillis,
         trashDays
       }
       return Trash.of({ ...addingOf(parts), ...emptyingOf(parts), list: listingOf(parts) })
@@ -99,6 +100,7 @@ interface Parts {
   readonly tree: Tree["Service"]
   readonly versions: Versions["Service"]
   readonly directoryFor: Effect.Success<typeof directoryFor>
+  readonly goneMillis: number
   readonly trashDays: number
 }
 
@@ -174,27 +176,44 @@ const listingOf = ({ sql, trashDays }: Parts): Trash["Service"]["list"] =>
     return pageOf(shown, limit, (last) => cursorOf(last.micros, last.id))
   })
 
-const emptyingOf = ({
-  purge,
-  sql,
-  trashDays
-}: Parts): Pick<Trash["Service"], "empty" | "remove" | "sweep"> => ({
-  empty: (userId) =>
-    Effect.andThen(
-      sql`UPDATE file_trash SET is_ended = true WHERE user_id = ${userId} AND NOT is_ended`,
-      purge.begin(userId)
-    ),
-  remove: Effect.fnUntraced(function* (userId, id) {
-    const ended = yield* sql`UPDATE file_trash SET is_ended = true
-      WHERE user_id = ${userId} AND id = ${id} AND NOT is_ended RETURNING 1`
-    if (ended.length === 0)
-      return yield* NotFound.of("Entry not found in the trash", { code: "entry_not_found", param: "id" })
-    yield* purge.begin(userId)
-  }),
-  sweep: Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    yield* sql`UPDATE file_trash SET is_ended = true
-      WHERE NOT is_ended AND trashed_at <= ${new Date(now - trashDays * dayMillis)}`
-    yield* purge.all
-  })
-})
+/** The tree of a user who was deleted becomes one entry, which has ended as those that there are: it goes as they do. */
+const endingTrees = ({ goneMillis, sql }: Parts) => {
+  const gone = sql<{ id: string }>`SELECT id FROM users u
+    WHERE deleted_at < now() - ${goneMillis}::float8 * interval '1 millisecond'
+      AND (EXISTS (SELECT FROM directories d WHERE d.user_id = u.id AND d.trash_id IS NULL)
+        OR EXISTS (SELECT FROM file_trash t WHERE t.user_id = u.id AND NOT t.is_ended))`
+  const end = Effect.fnUntraced(function* (userId: string) {
+    const trashId = newId("tsh")
+    yield* sql`INSERT INTO file_trash (id, user_id, kind, item_id, name, path, size, is_ended)
+      VALUES (${trashId}, ${userId}, 'directory', ${userId}, '', '', 0, true)`
+    yield* sql`UPDATE file_groups SET trash_id = ${trashId} WHERE user_id = ${userId} AND trash_id IS NULL`
+    yield* sql`UPDATE directories SET trash_id = ${trashId} WHERE user_id = ${userId} AND trash_id IS NULL`
+    yield* sql`UPDATE file_trash SET is_ended = true WHERE user_id = ${userId}`
+  }, sql.withTransaction)
+  return Effect.flatMap(gone, (users) => Effect.forEach(users, ({ id }) => end(id), { discard: true }))
+}
+
+const emptyingOf = (parts: Parts): Pick<Trash["Service"], "empty" | "remove" | "sweep"> => {
+  const { purge, sql, trashDays } = parts
+  return {
+    empty: (userId) =>
+      Effect.andThen(
+        sql`UPDATE file_trash SET is_ended = true WHERE user_id = ${userId} AND NOT is_ended`,
+        purge.begin(userId)
+      ),
+    remove: Effect.fnUntraced(function* (userId, id) {
+      const ended = yield* sql`UPDATE file_trash SET is_ended = true
+        WHERE user_id = ${userId} AND id = ${id} AND NOT is_ended RETURNING 1`
+      if (ended.length === 0)
+        return yield* NotFound.of("Entry not found in the trash", { code: "entry_not_found", param: "id" })
+      yield* purge.begin(userId)
+    }),
+    sweep: Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      yield* endingTrees(parts)
+      yield* sql`UPDATE file_trash SET is_ended = true
+        WHERE NOT is_ended AND trashed_at <= ${new Date(now - trashDays * dayMillis)}`
+      yield* purge.all
+    })
+  }
+}

@@ -6,6 +6,7 @@ import { bucketName, entryName, pathBytes, utf8Bytes } from "#schemas/files/Name
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { Limits } from "#src/Limits.ts"
+import { nameTaken } from "./FreeNames.ts"
 
 /** A directory that is not in the trash. */
 export interface Directory {
@@ -67,10 +68,16 @@ export class Tree extends Context.Service<
       names: ReadonlyArray<string>,
       field?: string
     ) => Effect.Effect<Directory, BadRequest | Conflict | SqlError>
+    /** The same for one name, which has to be free. */
+    readonly create: (
+      userId: string,
+      base: Directory | undefined,
+      name: string
+    ) => Effect.Effect<Directory, BadRequest | Conflict | SqlError>
     /** The bucket of what was sent to a machine, which no list shows; made where it is missing. */
     readonly deviceDirectory: (
       userId: string,
-      name: string
+      deviceId: string
     ) => Effect.Effect<Directory, BadRequest | Conflict | SqlError>
   }
 >()("signalbox/files/Tree") {
@@ -124,7 +131,21 @@ export const checkLength = (path: string, field: string): Effect.Effect<void, Ba
 /** The bucket that every user has for what was sent to no machine. */
 export const inboxName = "Inbox"
 
-const ensuringOf = (sql: SqlClient, limits: Limits): Pick<Tree["Service"], "ensure" | "deviceDirectory"> => {
+interface Ensured {
+  readonly field?: string
+  /** fails where it is there */
+  readonly isNew?: boolean
+  /** of the bucket */
+  readonly kind?: Directory["kind"]
+}
+
+/** The bucket of what was sent to a device. No other bucket has this name, nor any scope: it has a space. */
+export const bucketOfDevice = (deviceId: string): string => `device ${deviceId}`
+
+const ensuringOf = (
+  sql: SqlClient,
+  limits: Limits
+): Pick<Tree["Service"], "create" | "ensure" | "deviceDirectory"> => {
   const { directory } = findingOf(sql)
   const existing = (userId: string, base: Directory | undefined, bucket: string, path: string) =>
     base === undefined
@@ -134,22 +155,19 @@ const ensuringOf = (sql: SqlClient, limits: Limits): Pick<Tree["Service"], "ensu
             AND b.trash_id IS NULL`
       : sql<Directory>`${selected(sql)} AND d.bucket_id = ${base.bucketId} AND d.path = ${path}
           AND d.user_id = ${userId}`
+  /** `names` were checked. */
   const ensure = Effect.fnUntraced(function* (
     userId: string,
     base: Directory | undefined,
-    sent: ReadonlyArray<string>,
-    field = "path",
-    kind?: Directory["kind"]
+    names: ReadonlyArray<string>,
+    { field = "path", isNew = false, kind }: Ensured
   ) {
-    const names = yield* Effect.forEach(sent, (name, index) =>
-      base === undefined && index === 0 ? bucketName(field, name) : entryName(field, name)
-    )
     const [bucket = ""] = names
     const below = base === undefined ? names.slice(1) : names
     const path = `${base?.path ?? ""}${below.map((name) => `${name}/`).join("")}`
     yield* checkPath(path, limits, field)
     const [found] = yield* existing(userId, base, bucket, path)
-    if (found !== undefined) return found
+    if (found !== undefined) return yield* isNew ? nameTaken : Effect.succeed(found)
     const ids = names.map(() => newId("dir"))
     const [made] = yield* sql<{
       id: string
@@ -161,10 +179,25 @@ const ensuringOf = (sql: SqlClient, limits: Limits): Pick<Tree["Service"], "ensu
       return yield* Conflict.of(`A user has at most ${limits.directoriesPerUser} directories`, {
         code: "too_many_directories"
       })
+    // Another request may have made it a moment ago.
+    if (isNew && !ids.includes(id)) return yield* nameTaken
     return yield* Effect.catchTag(directory(userId, id), "NotFound", () => Effect.fail(directoryGone))
   })
+  const checked = Effect.fnUntraced(function* (
+    userId: string,
+    base: Directory | undefined,
+    sent: ReadonlyArray<string>,
+    { field = "path", ...how }: Ensured
+  ) {
+    const names = yield* Effect.forEach(sent, (name, index) =>
+      base === undefined && index === 0 ? bucketName(field, name) : entryName(field, name)
+    )
+    return yield* ensure(userId, base, names, { field, ...how })
+  })
   return {
-    ensure: (userId, base, names, field) => ensure(userId, base, names, field),
-    deviceDirectory: (userId, name) => ensure(userId, undefined, [name], "deviceId", "device")
+    create: (userId, base, name) => checked(userId, base, [name], { field: "name", isNew: true }),
+    ensure: (userId, base, names, field = "path") => checked(userId, base, names, { field }),
+    deviceDirectory: (userId, deviceId) =>
+      ensure(userId, undefined, [bucketOfDevice(deviceId)], { field: "deviceId", kind: "device" })
   }
 }

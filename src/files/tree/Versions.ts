@@ -3,6 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type BadRequest, Conflict, NotFound } from "#schemas/core/Problem.ts"
 import { searchName } from "#schemas/files/Names.ts"
+import { AppConfig } from "#src/Config.ts"
 import type { Blob, NewBlob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -89,7 +90,8 @@ export class Versions extends Context.Service<
     Versions,
     Effect.gen(function* () {
       const sql = yield* SqlClient
-      const writeAll = writingOf(sql, yield* BlobStore)
+      const { limits } = yield* AppConfig
+      const writeAll = writingOf(sql, yield* BlobStore, limits.versionsPerUser)
       return Versions.of({
         writeAll,
         write: (userId, source, file) =>
@@ -155,23 +157,36 @@ const inOrder = (files: ReadonlyArray<Place & NewVersion>): ReadonlyArray<Placed
 
 const pathOf = ({ directory, name }: Place): string => `${directory.bucketId}/${directory.path}${name}`
 
-const writingOf = (sql: SqlClient, blobs: BlobStore["Service"]): Versions["Service"]["writeAll"] => {
-  /** A row for each. The client sends no arrays of nulls. */
+/**
+ * A user has so many more versions, in the caller's transaction; answers how many in all. The number is locked behind the user's
+ * sum of bytes.
+ */
+export const countMore = (sql: SqlClient, userId: string, more: number): Effect.Effect<number, SqlError> =>
+  Effect.map(
+    sql<{ versions: number }>`INSERT INTO file_counts AS c (user_id, versions) VALUES (${userId}, ${more})
+      ON CONFLICT (user_id) DO UPDATE SET versions = c.versions + excluded.versions
+      RETURNING versions::float8 AS versions`,
+    ([row]) => row?.versions ?? 0
+  )
+
+const writingOf = (
+  sql: SqlClient,
+  blobs: BlobStore["Service"],
+  most: number
+): Versions["Service"]["writeAll"] => {
+  /** A row for each, up to the first that fails. The client sends no arrays of nulls. */
   const statement = (userId: string, source: string, files: ReadonlyArray<Placed>) =>
-    sql<Written>`SELECT f.place::int AS place, outcome, of_group AS "group", number, now_current AS current,
+    sql<Written>`SELECT place::int AS place, outcome, of_group AS "group", number, now_current AS current,
         in_bucket AS bucket, at_path AS path, made_at AS "madeAt"
-      FROM unnest(${files.map(({ id }) => id)}::text[], ${files.map(() => newId("fg"))}::text[],
-        ${files.map(({ directory }) => directory.id)}::text[], ${files.map(({ name }) => name)}::text[],
-        ${files.map(({ name }) => searchName(name))}::text[], ${files.map(({ blob }) => blob.sha256)}::text[],
-        ${files.map(({ blob }) => String(blob.sizeBytes))}::text[], ${files.map(({ mimeType }) => mimeType)}::text[],
-        ${files.map(({ modifiedAt }) => modifiedAt.toISOString())}::text[],
+      FROM file_write_all(${userId}, ${blobs.id}, ${source}, ${files.map(({ id }) => id)}::text[],
+        ${files.map(() => newId("fg"))}::text[], ${files.map(({ directory }) => directory.id)}::text[],
+        ${files.map(({ name }) => name)}::text[], ${files.map(({ name }) => searchName(name))}::text[],
+        ${files.map(({ blob }) => blob.sha256)}::text[], ${files.map(({ blob }) => String(blob.sizeBytes))}::text[]::bigint[],
+        ${files.map(({ mimeType }) => mimeType)}::text[],
+        ${files.map(({ modifiedAt }) => modifiedAt.toISOString())}::text[]::timestamptz[],
         ${files.map(({ isEncrypted }) => isEncrypted)}::boolean[],
         ${files.map(({ encryptionKeyId }) => encryptionKeyId ?? "")}::text[],
-        ${files.map(({ ifVersion }) => ifVersion ?? "")}::text[]) WITH ORDINALITY
-        AS f(id, group_id, directory, name, search, sha256, size, type, modified, encrypted, key, if_version, place)
-      CROSS JOIN LATERAL file_write(f.id, f.group_id, ${userId}, f.directory, f.name, f.search, ${blobs.id},
-        decode(f.sha256, 'hex'), f.size::bigint, f.type, f.modified::timestamptz, f.encrypted, nullif(f.key, ''), ${source},
-        nullif(f.if_version, ''))`
+        ${files.map(({ ifVersion }) => ifVersion ?? "")}::text[])`
   return Effect.fnUntraced(function* (userId, source, sent) {
     const files = inOrder(sent)
     for (const { directory, name } of files) yield* checkLength(directory.path + name, "name")
@@ -188,6 +203,10 @@ const writingOf = (sql: SqlClient, blobs: BlobStore["Service"]): Versions["Servi
       files.map(({ blob, id }) => ({ ref: refOf(id), blob })),
       owner
     )
+    if ((yield* countMore(sql, userId, files.length)) > most)
+      return yield* Conflict.of(`A user has at most ${most} versions of files, the trash included`, {
+        code: "too_many_versions"
+      })
     return stored
   })
 }

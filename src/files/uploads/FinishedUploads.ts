@@ -11,9 +11,10 @@ import {
 import { isComplete } from "#streams/files/uploads/UploadProgress.ts"
 import { AppConfig } from "#src/Config.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
-import type { NewBlob } from "#src/infra/blobs/BlobIndex.ts"
+import type { NewBlob, QuotaReached } from "#src/infra/blobs/BlobIndex.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import { UploadedFiles, uploadedItem } from "../transfers/UploadedFiles.ts"
+import { movedMeanwhile } from "../tree/Holding.ts"
 import { directoryGone, Tree } from "../tree/Tree.ts"
 import { Uploads, type UploadRow, type UploadTarget, usualBucket } from "./Uploads.ts"
 
@@ -31,6 +32,11 @@ const beingFinished = ServiceUnavailable.of(
   { retryAfterSeconds: 2 }
 )
 
+const goneParts = Gone.of("Upload-Concat: a partial upload is not there any more; begin it anew")
+
+export const quotaReached = ({ quotaBytes }: QuotaReached): StorageFull =>
+  StorageFull.of(`Quota of ${quotaBytes} bytes reached`)
+
 /** Makes files of uploads whose bytes are all there. */
 export const makeFinishing = Effect.gen(function* () {
   const blobs = yield* BlobStore
@@ -39,7 +45,7 @@ export const makeFinishing = Effect.gen(function* () {
   const files = yield* UploadedFiles
   const { limits } = yield* AppConfig
 
-  const commit = ({ id, parts, userId }: UploadRow, target: UploadTarget) =>
+  const commit = ({ bucket, id, parts, userId }: UploadRow, target: UploadTarget) =>
     Effect.fnUntraced(function* (blob: NewBlob) {
       const { dir, directoryId, filetype, modifiedAt, names, ...fields } = target
       if (fields.sha256 !== null && fields.sha256 !== blob.sha256)
@@ -47,10 +53,13 @@ export const makeFinishing = Effect.gen(function* () {
           param: "sha256"
         })
       const place = directoryId === null ? (dir ?? usualBucket) : yield* tree.directory(userId, directoryId)
+      // Its caller was asked about another one.
+      if (!Predicate.isString(place) && place.bucketName !== bucket) return yield* movedMeanwhile
       const given = { ...fields, modifiedAt: modifiedAt === null ? null : new Date(modifiedAt) }
       const arrived = { names, blob, sentType: filetype, fields: given }
       const [written] = yield* files.write(userId, "upload", place, [arrived])
       if (written === undefined) return yield* directoryGone
+      if (!Predicate.isString(place) && written.file.bucketId !== place.bucketId) return yield* movedMeanwhile
       // The path of its link is in the answer alone: nothing keeps the secret of that.
       const item = uploadedItem(written, "")
       yield* uploads.done(id, { ...item, directUrl: null })
@@ -82,8 +91,10 @@ export const makeFinishing = Effect.gen(function* () {
     const made = joined(upload).pipe(
       Effect.andThen(blobs.finish(id, commit(upload, fields))),
       Effect.catch((error): Effect.Effect<UploadedFile, Problem | SqlError> => {
-        if (Predicate.isTagged(error, "UploadGone")) return takenOver(id)
+        if (Predicate.isTagged(error, "UploadGone"))
+          return error.id === id ? takenOver(id) : Effect.fail(goneParts)
         if (Predicate.isTagged(error, "DiskFull")) return Effect.fail(fullDisk)
+        if (Predicate.isTagged(error, "QuotaReached")) return Effect.fail(quotaReached(error))
         if (Predicate.isTagged(error, "BlobTooLarge")) return Effect.fail(goneBytes)
         return Effect.fail(error)
       })
@@ -102,7 +113,7 @@ export type Finishing = Effect.Success<typeof makeFinishing>
 
 /**
  * Makes files of uploads whose last request died behind its last byte, and forgets those that are over. One that cannot
- * become a file, as another version came between, waits for its client to ask.
+ * become a file, as another version came between, waits for its client to ask, and is over when it would have been.
  */
 export const uploadSweep = Layer.unwrap(
   Effect.gen(function* () {
@@ -111,7 +122,7 @@ export const uploadSweep = Layer.unwrap(
     const { limits } = yield* AppConfig
     const finishLeft = Effect.gen(function* () {
       for (const upload of yield* uploads.left(limits.uploadSweepEveryMillis))
-        yield* Effect.catch(finished(upload), (error) =>
+        yield* Effect.catch(Effect.andThen(uploads.tried(upload.id), finished(upload)), (error) =>
           Effect.logDebug(`The upload ${upload.id} is complete and becomes no file`, error)
         )
     })

@@ -7,8 +7,7 @@ import {
   Forbidden,
   PayloadTooLarge,
   type Problem,
-  RequestTimeout,
-  StorageFull
+  RequestTimeout
 } from "#schemas/core/Problem.ts"
 import { ChecksumCheck, type UploadChecksum } from "#streams/files/uploads/UploadChecksum.ts"
 import { type AppendFault, appendFault, isComplete } from "#streams/files/uploads/UploadProgress.ts"
@@ -19,10 +18,11 @@ import type { KeyedExchange } from "#src/accounts/KeyedRoute.ts"
 import type { BodyEnd } from "#src/front/RawRoute.ts"
 import type { BlobSource, BlobTooLarge } from "#src/infra/blobs/BlobFiles.ts"
 import type { QuotaReached, UploadGone } from "#src/infra/blobs/BlobIndex.ts"
+import type { WrongOffset } from "#src/infra/blobs/BlobAppends.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import type { DiskFull } from "#src/infra/blobs/Disk.ts"
 import { StoppableSource } from "#src/infra/blobs/StoppableSource.ts"
-import { elsewhere, type Finishing, fullDisk } from "./FinishedUploads.ts"
+import { elsewhere, type Finishing, fullDisk, quotaReached } from "./FinishedUploads.ts"
 import { endedByLater, type UploadTurn } from "./UploadTurns.ts"
 import { Uploads, type UploadRow } from "./Uploads.ts"
 
@@ -83,6 +83,12 @@ const problemOfCut = (cut: Cut, maxBytes: number): Problem | "gone" | "mismatch"
   }
 }
 
+/** The bytes of a request were kept as far as they came, unlike those of one that is refused. */
+const isKept = (appended: Result.Result<number | WrongOffset, unknown>): boolean =>
+  Result.isSuccess(appended)
+    ? Predicate.isNumber(appended.success)
+    : Predicate.isString(appended.failure) && appended.failure !== "mismatch"
+
 /** Appends what a request brings to the bytes of its upload. */
 const makeAppending = Effect.gen(function* () {
   const blobs = yield* BlobStore
@@ -90,36 +96,38 @@ const makeAppending = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const quotas = yield* StorageQuotas
 
-  /** The reservation of an upload whose length is told later has room for what this request brings. */
-  const grow = Effect.fnUntraced(function* (
-    upload: UploadRow,
-    { length, offset }: Sent,
-    bytes: number | undefined
-  ) {
-    if (upload.length !== null) return
+  /** An upload whose length is told later has room for what this request says that it brings. */
+  const reserve = ({ id, userId }: UploadRow, { length, offset }: Sent, bytes: number | undefined) => {
     const needed = length ?? offset + (bytes ?? 0)
-    const wanted = length === undefined && bytes === undefined ? limits.sharedFileBytes : needed
-    yield* blobs.resize(upload.id, { needed, wanted }, quotas.of(upload.userId))
-    // Not before there is room for it: it could not be told again.
-    if (length !== undefined) yield* uploads.setLength(upload.id, length)
-  })
+    return blobs.resize(id, { needed, wanted: needed }, quotas.of(userId))
+  }
+
+  /** A request that told the length was not refused. */
+  const keepLength = (id: string, length: number) =>
+    Effect.andThen(uploads.setLength(id, length), blobs.resize(id, { needed: length, wanted: length }, null))
 
   return Effect.fnUntraced(function* (exchange: KeyedExchange, turn: UploadTurn, sent: Sent) {
     const { upload } = turn
+    const { length, offset } = sent
     const { declaredBytes } = exchange.body
-    yield* grow(upload, sent, declaredBytes)
+    const isOpen = upload.length === null
+    if (isOpen) yield* reserve(upload, sent, declaredBytes)
     const content = new StoppableSource<Exclude<BodyEnd, "complete"> | "mismatch", "later" | "key">(
       contentOf(exchange, sent.checksum)
     )
     turn.brings({ stop: () => content.stop("later"), quietMillis: () => content.quietMillis })
     const unwatch = exchange.watch(() => content.stop("key"))
     // How long a body without a length is, the disk tells.
-    const roomBytes = declaredBytes ?? (upload.length === null ? 0 : undefined)
-    const options = { roomBytes, isWholeOnly: sent.checksum !== undefined }
-    return yield* Effect.ensuring(
-      blobs.append(upload.id, sent.offset, content.next, options),
-      Effect.sync(unwatch)
+    const roomBytes = declaredBytes ?? (isOpen ? 0 : undefined)
+    const mostBytes =
+      length ?? (declaredBytes === undefined ? limits.sharedFileBytes : offset + declaredBytes)
+    const growth = isOpen ? { mostBytes, quotaBytes: quotas.of(upload.userId) } : undefined
+    const options = { roomBytes, growth, isWholeOnly: sent.checksum !== undefined }
+    const appended = yield* Effect.result(
+      Effect.ensuring(blobs.append(upload.id, offset, content.next, options), Effect.sync(unwatch))
     )
+    if (isOpen && length !== undefined && isKept(appended)) yield* keepLength(upload.id, length)
+    return appended
   })
 })
 
@@ -146,7 +154,9 @@ export const makeReceiving = Effect.gen(function* () {
       if (upload.isDone)
         return { offset: upload.offset, length: upload.length, file: upload.file ?? undefined }
       if (upload.store !== blobs.id) return yield* elsewhere
-      const appended = yield* Effect.result(append(exchange, turn, sent))
+      const appended = yield* append(exchange, turn, sent).pipe(
+        Effect.catch((error) => Effect.succeed(Result.fail(error)))
+      )
       if (Result.isFailure(appended)) {
         const { failure } = appended
         const problem = Predicate.isString(failure)
@@ -158,11 +168,6 @@ export const makeReceiving = Effect.gen(function* () {
       if (!Predicate.isNumber(offset))
         return yield* Conflict.of(`Upload-Offset: the upload has ${offset.written} bytes`)
       const now = { ...upload, offset, length: upload.length ?? sent.length ?? null, isBusy: false }
-      const isOpen = now.length === null && bytes === undefined
-      if (isOpen)
-        yield* Effect.catch(blobs.resize(upload.id, { needed: offset, wanted: offset }, null), (error) =>
-          Effect.logDebug(`The upload ${upload.id} counts as more than its bytes`, error)
-        )
       const file = isComplete(now) ? yield* finishing.finished(now) : undefined
       return { offset, length: now.length, file }
     })
@@ -184,6 +189,3 @@ const refusalOf = (error: Refusal): Problem | SqlError => {
       return error
   }
 }
-
-export const quotaReached = ({ quotaBytes }: QuotaReached): StorageFull =>
-  StorageFull.of(`Quota of ${quotaBytes} bytes reached`)

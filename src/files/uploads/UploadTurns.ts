@@ -91,7 +91,10 @@ export const makeTurns = Effect.gen(function* () {
     read: Effect.Effect<UploadRow, E | SqlError>
   ): Effect.Effect<UploadTurn, E | Conflict | SqlError, Scope.Scope> =>
     Effect.gen(function* () {
-      const { before, mine } = yield* inLine(line, `${userId} ${id}`)
+      const place = `${userId} ${id}`
+      // A request is ended by those alone who may go on with the upload.
+      if (line.has(place)) yield* read
+      const { before, mine } = yield* inLine(line, place)
       if (before !== undefined) {
         yield* want(before, limits)
         yield* Deferred.await(before.ended)

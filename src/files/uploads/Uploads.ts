@@ -1,6 +1,7 @@
 import { Context, Effect, Layer, Option } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import type { UploadedFile } from "#schemas/files/UploadedFile.ts"
 import { Conflict, NotFound } from "#schemas/core/Problem.ts"
 import type { UploadProgress } from "#streams/files/uploads/UploadProgress.ts"
@@ -44,6 +45,7 @@ export interface UploadRow extends UploadProgress {
   readonly metadata: string
   /** null: of a part */
   readonly fields: UploadTarget | null
+  /** that it goes to, by its name now; null: of a part */
   readonly bucket: string | null
   /** the directory of blobs that has the bytes; null: it is done */
   readonly store: string | null
@@ -95,8 +97,13 @@ export class Uploads extends Context.Service<
     /** It has become a file, in the caller's transaction. */
     readonly done: (id: string, file: UploadedFile) => Effect.Effect<void, SqlError>
     readonly forget: (ids: ReadonlyArray<string>) => Effect.Effect<void, SqlError>
-    /** Complete ones that no request goes on with, of this directory of blobs. */
+    /**
+     * Complete ones that no request goes on with, of this directory of blobs: after so long, and once more each time that as
+     * long has gone by as at the last try. The one whose time came first is the first.
+     */
     readonly left: (idleMillis: number) => Effect.Effect<ReadonlyArray<UploadRow>, SqlError>
+    /** A complete one that no request goes on with is tried now. */
+    readonly tried: (id: string) => Effect.Effect<void, SqlError>
     /** Removes rows of uploads that are over, or were done long ago. */
     readonly sweep: Effect.Effect<void, SqlError>
   }
@@ -109,11 +116,13 @@ export class Uploads extends Context.Service<
       const { limits } = yield* AppConfig
       const kept = sql`${limits.uploadKeptMillis} * interval '1 millisecond'`
       const read = sql`SELECT u.id, u.user_id AS "userId", u.kind, u.length::float8 AS length, u.parts, u.metadata,
-          u.fields, u.bucket, u.turn, u.created_at AS "createdAt", u.file,
+          u.fields, coalesce(k.name, u.bucket) AS bucket, u.turn, u.created_at AS "createdAt", u.file,
           u.done_at IS NOT NULL AS "isDone", b.store, coalesce(b.busy, false) AS "isBusy",
           coalesce(b.written, u.length)::float8 AS "offset", coalesce(b.expires_at, u.done_at + ${kept}) AS "expiresAt",
           coalesce(extract(epoch FROM now() - b.expires_at + ${kept}) * 1000, 0)::float8 AS "idleMillis"
         FROM uploads u LEFT JOIN blob_uploads b ON b.id = u.id AND b.expires_at > now() AND u.done_at IS NULL
+          LEFT JOIN directories d ON d.id = u.fields->>'directoryId' AND d.user_id = u.user_id
+          LEFT JOIN directories k ON k.id = d.bucket_id
         WHERE (b.id IS NOT NULL OR u.done_at > now() - ${kept})`
       return Uploads.of({
         create: creatingOf(sql, blobs, limits.uploadsPerUser),
@@ -155,15 +164,29 @@ export class Uploads extends Context.Service<
           ),
         forget: (ids) =>
           ids.length === 0 ? Effect.void : Effect.asVoid(sql`DELETE FROM uploads WHERE ${sql.in("id", ids)}`),
-        left: (idleMillis) =>
-          sql<UploadRow>`SELECT * FROM (${read} AND u.done_at IS NULL AND u.kind <> 'part' AND b.store = ${blobs.id}) l
-            WHERE "idleMillis" > ${idleMillis} AND (length = "offset" OR kind = 'joined') LIMIT 100`,
-        sweep: Effect.asVoid(sql`DELETE FROM uploads u WHERE u.done_at < now() - ${kept} OR (u.done_at IS NULL
-          AND NOT EXISTS (SELECT 1 FROM blob_uploads b WHERE b.id = u.id AND b.expires_at > now()))`)
+        ...leavingOf(sql, blobs.id, read, kept)
       })
     })
   )
 }
+
+/** Uploads that nobody asks about. */
+const leavingOf = (
+  sql: SqlClient,
+  store: string,
+  read: Fragment,
+  kept: Fragment
+): Pick<Uploads["Service"], "left" | "tried" | "sweep"> => ({
+  left: (idleMillis) =>
+    sql<UploadRow>`SELECT * FROM (${read} AND u.done_at IS NULL AND u.kind <> 'part' AND b.store = ${store}) l
+      CROSS JOIN LATERAL (SELECT greatest(t.since + ${idleMillis} * interval '1 millisecond',
+        t.tried_at + (t.tried_at - t.since)) AS due
+        FROM (SELECT "expiresAt" - ${kept} AS since, tried_at FROM uploads WHERE id = l.id) t) w
+      WHERE due < now() AND (length = "offset" OR kind = 'joined') ORDER BY due LIMIT 100`,
+  tried: (id) => Effect.asVoid(sql`UPDATE uploads SET tried_at = now() WHERE id = ${id}`),
+  sweep: Effect.asVoid(sql`DELETE FROM uploads u WHERE u.done_at < now() - ${kept} OR (u.done_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM blob_uploads b WHERE b.id = u.id AND b.expires_at > now()))`)
+})
 
 /** A part goes to no bucket yet. */
 const isReached = ({ mayWrite }: Reach, { bucket }: Pick<UploadRow, "bucket">): boolean =>

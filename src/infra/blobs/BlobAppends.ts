@@ -1,4 +1,4 @@
-import { Effect, Predicate } from "effect"
+import { Effect, Predicate, Result } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
@@ -7,7 +7,7 @@ import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import { type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
-import { type Commit, type Incoming, undone } from "./BlobUploads.ts"
+import { type Commit, type Incoming, stepBehind, undone } from "./BlobUploads.ts"
 import type { DiskFull } from "./Disk.ts"
 import { JoinedFiles } from "./JoinedFiles.ts"
 import { RunningSums } from "./RunningSums.ts"
@@ -24,6 +24,15 @@ export interface AppendOptions {
   readonly roomBytes?: number | undefined
   /** nothing of a source that fails is kept, as its bytes cannot be checked */
   readonly isWholeOnly?: boolean
+  /** of an upload whose length is not known: its reservation grows with the bytes, and ends with them */
+  readonly growth?: Growth | undefined
+}
+
+export interface Growth {
+  /** all that the upload may have */
+  readonly mostBytes: number
+  /** all that the user may have; null: no limit */
+  readonly quotaBytes: number | null
 }
 
 /** Uploads that come in several requests, at any process that shares the directory. */
@@ -39,23 +48,23 @@ export interface BlobAppends {
     offset: number,
     source: BlobSource<E>,
     options?: AppendOptions
-  ) => Effect.Effect<number | WrongOffset, E | BlobTooLarge | DiskFull | UploadGone | SqlError>
+  ) => Effect.Effect<number | WrongOffset, E | BlobTooLarge | DiskFull | QuotaReached | UploadGone | SqlError>
   /** Changes how many bytes an upload may have: as many as are needed, or as are wanted where the quota has room. */
   readonly resize: (
     id: string,
     bytes: { readonly needed: number; readonly wanted: number },
     quotaBytes: number | null
   ) => Effect.Effect<void, QuotaReached | UploadGone | SqlError>
-  /** Makes the bytes of an upload a blob. Where `commit` fails the upload stays as it is. */
+  /** Makes the bytes of an upload a blob. Where `commit` fails the upload stays as it is, and no longer than without it. */
   readonly finish: <A, E, R>(
     id: string,
     commit: Commit<A, E, R>
   ) => Effect.Effect<A, Exclude<E, SqlError> | DiskFull | UploadGone | ServiceUnavailable, R>
-  /** Appends the bytes of other uploads, which stay. Where it was cut off it goes on. */
+  /** Appends the bytes of other uploads, which stay. Where it was cut off it goes on. `UploadGone` names the one that is gone. */
   readonly join: (
     id: string,
     parts: ReadonlyArray<string>
-  ) => Effect.Effect<number, BlobTooLarge | DiskFull | UploadGone | SqlError>
+  ) => Effect.Effect<number, BlobTooLarge | DiskFull | QuotaReached | UploadGone | SqlError>
   /** Whether an upload goes on, in whatever hands. */
   readonly isOpen: (id: string) => Effect.Effect<boolean, SqlError>
   readonly abort: (id: string) => Effect.Effect<void, DiskFull | UploadGone | SqlError>
@@ -125,7 +134,11 @@ export const makeAppends = (parts: Parts): BlobAppends => {
       for (const part of parts) {
         if (!(yield* files.own(part, part, part.written))) return yield* new UploadGone({ id: part.id })
       }
-      const paths = parts.map((part) => ({ path: files.temporaryOf(part), bytes: part.written }))
+      const paths = parts.map((part) => ({
+        id: part.id,
+        path: files.temporaryOf(part),
+        bytes: part.written
+      }))
       const joined = new JoinedFiles(paths, from)
       const close = Effect.promise(() => joined.close())
       const ended = yield* Effect.ensuring(append(id, from, joined.next), close)
@@ -180,51 +193,104 @@ const holding = ({ files, index, limits: { uploadKeptMillis: keptMillis, uploadR
 
 type Holding = ReturnType<typeof holding>
 
+type GrowthFault = DiskFull | QuotaReached | UploadGone | SqlError
+
+/** A source whose bytes need not fit into what is reserved when they begin to come. */
+const growingWith = <E>(
+  { files, index, minFreeBytes }: Parts,
+  upload: UploadRow,
+  { mostBytes, quotaBytes }: Growth,
+  source: BlobSource<E>,
+  run: <A>(effect: Effect.Effect<A>) => Promise<A>
+): BlobSource<E | GrowthFault> => {
+  let [reserved, taken] = [upload.reserved, upload.written]
+  const grow = Effect.suspend(() => {
+    const wanted = Math.max(Math.min(mostBytes, taken + stepBehind(reserved)), taken)
+    const room = files.haveRoom(wanted - reserved, minFreeBytes)
+    return Effect.andThen(room, index.grow(upload.id, taken, wanted, quotaBytes))
+  })
+  return async () => {
+    const next = await source()
+    if (Result.isFailure(next) || next.success === undefined) return next
+    taken += next.success.length
+    if (taken <= reserved) return next
+    const grown = await run(Effect.result(grow))
+    if (Result.isFailure(grown)) return Result.fail(grown.failure)
+    reserved = grown.success
+    return next
+  }
+}
+
+/** Notes every so often how far a request has come; one that has lost the upload is ended. */
+class Noting {
+  durable: number
+  readonly #parts: Parts
+  readonly #upload: UploadRow
+  #noted: { readonly bytes: number; readonly at: number }
+
+  constructor(parts: Parts, upload: UploadRow) {
+    this.#parts = parts
+    this.#upload = upload
+    this.durable = upload.written
+    this.#noted = { bytes: upload.written, at: Date.now() }
+  }
+
+  soon(onLost: (error: UploadGone) => void): Effect.Effect<void> {
+    const { index, limits } = this.#parts
+    return Effect.suspend(() => {
+      const now = { bytes: this.durable, at: Date.now() }
+      if (now.bytes === this.#noted.bytes && now.at - this.#noted.at < limits.uploadRenewMillis)
+        return Effect.void
+      this.#noted = now
+      return index.reached(this.#upload, this.durable, limits.uploadKeptMillis)
+    }).pipe(
+      Effect.catch((error) =>
+        error._tag === "UploadGone"
+          ? Effect.sync(() => onLost(error))
+          : Effect.logDebug(`What has come of the upload ${this.#upload.id} is noted later`, error)
+      )
+    )
+  }
+}
+
 const appending = (parts: Parts, kept: KeptSums, hold: Holding["hold"]) => {
   const { files, index, minFreeBytes } = parts
-  const { uploadKeptMillis: keptMillis, uploadRenewMillis, uploadSyncMillis: everyMillis } = parts.limits
+  const { uploadKeptMillis: keptMillis, uploadSyncMillis: everyMillis } = parts.limits
   return <E>(
     id: string,
     offset: number,
     source: BlobSource<E>,
-    { roomBytes = Infinity, isWholeOnly = false }: AppendOptions = {}
+    { growth, isWholeOnly = false, roomBytes = Infinity }: AppendOptions = {}
   ) =>
     Effect.gen(function* () {
       const upload = yield* hold(id, offset)
       if ("_tag" in upload) return upload
-      const maxBytes = upload.reserved - offset
-      let durable = offset
+      const maxBytes = (growth?.mostBytes ?? upload.reserved) - offset
+      const noting = new Noting(parts, upload)
       const sums = kept.take(upload, offset) ?? (offset === 0 ? new RunningSums() : undefined)
       const before = sums?.copy()
-      const bytes = new StoppableSource<E, UploadGone>(source)
-      const note = Effect.suspend(() => index.wrote(upload, durable, keptMillis))
-      let noted = { bytes: offset, at: Date.now() }
-      const noteSoon = Effect.suspend(() => {
-        const now = { bytes: durable, at: Date.now() }
-        if (now.bytes === noted.bytes && now.at - noted.at < uploadRenewMillis) return Effect.void
-        noted = now
-        return index.reached(upload, durable, keptMillis)
-      }).pipe(
-        Effect.catch((error) =>
-          error._tag === "UploadGone"
-            ? Effect.sync(() => bytes.stop(error))
-            : Effect.logDebug(`What has come of the upload ${id} is noted later`, error)
-        )
-      )
-      const onDurable = (now: number): void => void (durable = now)
+      const run = Effect.runPromiseWith(yield* Effect.context<never>())
+      const coming = growth === undefined ? source : growingWith(parts, upload, growth, source, run)
+      const bytes = new StoppableSource<E | GrowthFault, UploadGone>(coming)
       const appended = Effect.gen(function* () {
+        const noteSoon = noting.soon((error) => bytes.stop(error))
         yield* Effect.forkScoped(Effect.forever(Effect.delay(noteSoon, everyMillis)))
         yield* files.haveRoom(Math.min(maxBytes, roomBytes), minFreeBytes)
+        const onDurable = (now: number): void => void (noting.durable = now)
         const options = { offset, maxBytes, isWholeOnly, everyMillis, onDurable }
         yield* files.append(upload, bytes.next, { ...options, sums })
       }).pipe(Effect.scoped)
-      const letGo = Effect.andThen(
-        note,
-        Effect.sync(() => kept.keep(upload, sums?.sizeBytes === durable ? sums : before, durable))
+      const letGo = Effect.suspend(() =>
+        Effect.andThen(
+          index.wrote(upload, noting.durable, keptMillis, growth !== undefined),
+          Effect.sync(() =>
+            kept.keep(upload, sums?.sizeBytes === noting.durable ? sums : before, noting.durable)
+          )
+        )
       )
       yield* Effect.onError(appended, () => undone(letGo, id))
       yield* letGo
-      return durable
+      return noting.durable
     })
 }
 
@@ -241,22 +307,29 @@ const finishing =
       const renewing = Effect.forever(
         Effect.delay(undone(index.renew(id, keptMillis), id), uploadRenewMillis)
       )
-      const read = Effect.scoped(Effect.andThen(Effect.forkScoped(renewing), files.hashOf(upload, written)))
-      const blob = sums?.sums ?? (yield* read)
-      const published = Effect.gen(function* () {
-        yield* index.lock(blob.sha256)
-        yield* index.end(upload)
-        const made = yield* commit({ ...blob, isNew: true })
-        // At the end: what comes before may fail, and the upload then still has its file.
-        yield* files.publishKept(upload, blob)
+      const readied = Effect.gen(function* () {
+        const blob = sums?.sums ?? (yield* files.hashOf(upload, written))
+        return { blob, name: yield* files.secondName(upload) }
+      })
+      const finished = Effect.gen(function* () {
+        const { blob, name } = yield* Effect.raceFirst(readied, renewing)
+        const published = Effect.gen(function* () {
+          yield* index.lock(blob.sha256)
+          yield* index.end(upload)
+          const made = yield* commit({ ...blob, isNew: true })
+          // At the end: what comes before may fail, and the upload then still has its file.
+          yield* files.publishNamed(name, blob)
+          return made
+        }).pipe(sql.withTransaction)
+        const made = yield* storeAway(published)
+        onPublished(blob.sha256)
         return made
-      }).pipe(sql.withTransaction)
+      }).pipe(Effect.scoped)
       const letGo = Effect.andThen(
-        undone(index.wrote(upload, written, keptMillis), id),
+        undone(index.letGo(upload), id),
         Effect.sync(() => kept.keep(upload, sums, written))
       )
-      const made = yield* Effect.onError(storeAway(published), () => letGo)
-      onPublished(blob.sha256)
+      const made = yield* Effect.onError(finished, () => letGo)
       yield* files.discard(upload)
       return made
     })

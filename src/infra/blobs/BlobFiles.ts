@@ -3,7 +3,7 @@ import { close, fstat, open as openFile } from "node:fs"
 import * as fs from "node:fs/promises"
 import { setTimeout as sleep } from "node:timers/promises"
 import { dirname, join } from "node:path"
-import { Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema, type Scope } from "effect"
 import type { BlobDirectory } from "./BlobDirectory.ts"
 import type { Blob, SummedBlob } from "./BlobIndex.ts"
 import { BlobWriter, type WritableFile } from "./BlobWriter.ts"
@@ -181,14 +181,28 @@ export class BlobFiles {
     )
   }
 
-  /** The same, and the temporary file keeps its name, where the file system knows second names. */
-  publishKept(upload: UploadFile, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
+  /**
+   * A second name of a temporary file until the scope ends, a copy where the file system knows none; `publishNamed` takes it
+   * away. So the first one stays where a publication fails, and a copy takes its time before the locks.
+   */
+  secondName(upload: UploadFile): Effect.Effect<string, DiskFull, Scope.Scope> {
+    const name = randomUUID()
+    return Effect.acquireRelease(
+      Effect.as(
+        Effect.onError(
+          disk(() => linkOrCopy(this.temporaryOf(upload), join(this.temporary, name))),
+          () => this.discardNamed(name)
+        ),
+        name
+      ),
+      () => this.discardNamed(name)
+    )
+  }
+
+  /** Makes a blob of a file with a second name, in the place of one that may be there. */
+  publishNamed(name: string, { sha256 }: Blob): Effect.Effect<void, DiskFull> {
     return Effect.uninterruptible(
-      disk(async () => {
-        const second = join(this.temporary, randomUUID())
-        await linkOrCopy(this.temporaryOf(upload), second)
-        await this.inFolder(sha256, (to) => fs.rename(second, to))
-      })
+      disk(() => this.inFolder(sha256, (to) => fs.rename(join(this.temporary, name), to)))
     )
   }
 

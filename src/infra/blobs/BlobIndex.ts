@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 
 /** Bytes by their content. */
 export interface Blob {
@@ -47,7 +48,11 @@ export interface UploadRow {
   /** the number of its file, and of the one that it had before: another one where a request may be writing to that */
   readonly file: number
   readonly fileBefore: number
+  /** the upload ends then by itself, if the request leaves it as it was */
+  readonly endsAt: Date
 }
+
+type Held = Pick<UploadRow, "id" | "epoch">
 
 /** The quotas of a user that bytes can count for: each has a sum of its own. */
 export type BlobPool = "files" | "attachments"
@@ -347,55 +352,64 @@ export class BlobIndex {
    */
   hold(id: string, offset: number, keptMillis: number): Effect.Effect<UploadRow | undefined, SqlError> {
     return Effect.map(
-      this.sql<UploadRow>`WITH before AS (SELECT id, file, busy FROM blob_uploads
+      this.sql<UploadRow>`WITH before AS (SELECT id, file, busy, expires_at FROM blob_uploads
           WHERE id = ${id} AND store = ${this.store} AND written = ${offset}::float8::bigint AND expires_at > now()
           FOR UPDATE)
         UPDATE blob_uploads AS u SET epoch = u.epoch + 1, busy = true, expires_at = ${this.ahead(keptMillis)}
         FROM before WHERE u.id = before.id
         RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch,
-          CASE WHEN before.busy THEN u.epoch ELSE u.file END AS file, before.file AS "fileBefore"`,
+          CASE WHEN before.busy THEN u.epoch ELSE u.file END AS file, before.file AS "fileBefore",
+          before.expires_at AS "endsAt"`,
       ([row]) => row
     )
   }
 
-  /** From now on the bytes of an upload are in the file that the request got for it. */
-  moved({ epoch, file, id }: UploadRow): Effect.Effect<void, UploadGone | SqlError> {
+  /** Changes the row of an upload, as long as the request has it. */
+  private change({ epoch, id }: Held, changes: Fragment): Effect.Effect<void, UploadGone | SqlError> {
     return Effect.flatMap(
-      this.sql`UPDATE blob_uploads SET file = ${file} WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
+      this.sql`UPDATE blob_uploads SET ${changes} WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
       (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
     )
+  }
+
+  /** From now on the bytes of an upload are in the file that the request got for it. */
+  moved(upload: UploadRow): Effect.Effect<void, UploadGone | SqlError> {
+    return this.change(upload, this.sql`file = ${upload.file}`)
   }
 
   /** So many bytes are durable, and the request goes on. */
-  reached(
-    { epoch, id }: UploadRow,
-    written: number,
-    keptMillis: number
-  ): Effect.Effect<void, UploadGone | SqlError> {
-    return Effect.flatMap(
-      this.sql`UPDATE blob_uploads
-        SET written = ${written}::float8::bigint, expires_at = ${this.ahead(keptMillis)}
-        WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
-      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
+  reached(upload: Held, written: number, keptMillis: number): Effect.Effect<void, UploadGone | SqlError> {
+    return this.change(
+      upload,
+      this.sql`written = ${written}::float8::bigint, expires_at = ${this.ahead(keptMillis)}`
     )
   }
 
-  /** So many bytes are durable, and the request lets go of the upload. */
+  /**
+   * So many bytes are durable, and the request lets go of the upload.
+   *
+   * @param isTrimmed whether the reservation becomes as long as the bytes
+   */
   wrote(
-    { epoch, id }: UploadRow,
+    upload: Held,
     written: number,
-    keptMillis: number
+    keptMillis: number,
+    isTrimmed: boolean
   ): Effect.Effect<void, UploadGone | SqlError> {
-    return Effect.flatMap(
-      this.sql`UPDATE blob_uploads
-        SET written = ${written}::float8::bigint, busy = false, expires_at = ${this.ahead(keptMillis)}
-        WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
-      (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))
+    return this.change(
+      upload,
+      this.sql`written = ${written}::float8::bigint, busy = false, expires_at = ${this.ahead(keptMillis)},
+        reserved = CASE WHEN ${isTrimmed} THEN ${written}::float8::bigint ELSE reserved END`
     )
+  }
+
+  /** The request lets go of an upload, which is as it was before, and ends when it would have ended. */
+  letGo(upload: UploadRow): Effect.Effect<void, UploadGone | SqlError> {
+    return this.change(upload, this.sql`busy = false, expires_at = ${upload.endsAt}`)
   }
 
   /** The upload is over: its reservation ends, in the caller's transaction. */
-  end({ epoch, id }: Pick<UploadRow, "id" | "epoch">): Effect.Effect<void, UploadGone | SqlError> {
+  end({ epoch, id }: Held): Effect.Effect<void, UploadGone | SqlError> {
     return Effect.flatMap(
       this.sql`DELETE FROM blob_uploads WHERE id = ${id} AND epoch = ${epoch} RETURNING 1`,
       (rows) => (rows.length > 0 ? Effect.void : Effect.fail(new UploadGone({ id })))

@@ -13,6 +13,7 @@ import {
   publish,
   type Refusal,
   type StagedBlob,
+  stepBehind,
   undone
 } from "./BlobUploads.ts"
 import { sumsOf } from "./RunningSums.ts"
@@ -64,8 +65,7 @@ class Reservation {
     const { files, index, minFreeBytes } = this.#parts
     const { maxBytes, quotaBytes } = this.#incoming
     if (this.takenBytes > maxBytes) return Effect.fail(new BlobTooLarge({ maxBytes }))
-    const step = Math.min(Math.max(this.#reservedBytes, leastStep), mostStep)
-    const wanted = Math.min(maxBytes, this.takenBytes + step)
+    const wanted = Math.min(maxBytes, this.takenBytes + stepBehind(this.#reservedBytes))
     return Effect.gen({ self: this }, function* () {
       yield* files.haveRoom(wanted - this.takenBytes + bytes, minFreeBytes)
       const granted = yield* storeAway(index.grow(this.id, this.takenBytes, wanted, quotaBytes)).pipe(
@@ -96,9 +96,6 @@ class Reservation {
 
 /** No more than this is counted late. */
 const lateBytes = 64 * 1024
-/** A reservation grows by as much as it is, by no less and no more than these. */
-const leastStep = 1024 * 1024
-const mostStep = 64 * 1024 * 1024
 
 /** Bytes of short blobs of all requests that are in memory until they are published. */
 class RowMemory {

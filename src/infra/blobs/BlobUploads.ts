@@ -117,6 +117,14 @@ export const publish = <A, E, R, E2>(
     Effect.tap(() => Effect.sync(() => staged.forEach(({ blob }) => onPublished(blob.sha256))))
   )
 
+/** A reservation that bytes have reached grows by as much as it is, by no less and no more than these. */
+const leastStep = 1024 * 1024
+const mostStep = 64 * 1024 * 1024
+
+/** How many bytes a reservation of so many has room for behind those that have come. */
+export const stepBehind = (reservedBytes: number): number =>
+  Math.min(Math.max(reservedBytes, leastStep), mostStep)
+
 /** Files that are renamed at once, which a disk syncs together. */
 const renamedAtOnce = 4
 

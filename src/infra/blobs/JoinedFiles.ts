@@ -1,8 +1,12 @@
 import * as fs from "node:fs/promises"
 import { Result } from "effect"
 import type { BlobSource } from "./BlobFiles.ts"
+import { UploadGone } from "./BlobIndex.ts"
+import { ifThere } from "./Disk.ts"
 
+/** The file of an upload. */
 interface Part {
+  readonly id: string
   readonly path: string
   readonly bytes: number
 }
@@ -10,7 +14,7 @@ interface Part {
 /** Bytes that are read at a time. */
 const readBytes = 1024 * 1024
 
-/** Files as one source, one behind the other, from some byte of all of them on. */
+/** Files as one source, one behind the other, from some byte of all of them on. One may go while others are read. */
 export class JoinedFiles {
   private readonly parts: Array<Part>
   private readonly buffer = Buffer.allocUnsafe(readBytes)
@@ -23,15 +27,15 @@ export class JoinedFiles {
     this.at = from
   }
 
-  readonly next: BlobSource<never> = async () => {
+  readonly next: BlobSource<UploadGone> = async () => {
     for (;;) {
       const [part] = this.parts
       if (part === undefined) return Result.succeed(undefined)
       const wanted = Math.min(readBytes, part.bytes - this.at)
       if (wanted > 0) {
-        this.file ??= await fs.open(part.path, "r")
-        const { bytesRead } = await this.file.read(this.buffer, 0, wanted, this.at)
-        if (bytesRead === 0) throw new Error(`${part.path} has less than its ${part.bytes} bytes`)
+        this.file ??= await ifThere(fs.open(part.path, "r"))
+        const bytesRead = (await this.file?.read(this.buffer, 0, wanted, this.at))?.bytesRead ?? 0
+        if (bytesRead === 0) return Result.fail(new UploadGone({ id: part.id }))
         this.at += bytesRead
         return Result.succeed(this.buffer.subarray(0, bytesRead))
       }

@@ -51,28 +51,32 @@ const ways = (method) => [
 ]
 const fetchAll = (attempts) => Promise.allSettled(attempts.flatMap(({ body, method, url }) =>
   ways(method).map((way) => fetch(url, { method, body, credentials: "include", ...way }))))
-const submitAll = async (attempts) => {
-  for (const { body, method, url } of attempts) {
-    if (method !== "POST") continue
-    for (const enctype of ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"]) {
-      const frame = document.createElement("iframe")
-      frame.name = "target"
-      document.body.append(frame)
-      const form = document.createElement("form")
-      Object.assign(form, { action: url, method: "post", enctype, target: "target" })
-      const field = document.createElement("input")
-      // As text it is JSON: {"ticket":"…","x":"="}
-      field.name = body.slice(0, -1) + (body === "{}" ? "" : ",") + '"x":"'
-      field.value = '"}'
-      form.append(field)
-      document.body.append(form)
-      const loaded = new Promise((resolve) => frame.addEventListener("load", resolve, { once: true }))
-      form.submit()
-      await loaded
-      frame.remove()
-      form.remove()
-    }
+const submit = async ({ body, url }, enctype, target) => {
+  const frame = document.createElement("iframe")
+  frame.name = target
+  document.body.append(frame)
+  const form = document.createElement("form")
+  Object.assign(form, { action: url, method: "post", enctype, target })
+  const field = document.createElement("input")
+  // As text it is JSON: {"ticket":"…","x":"="}
+  field.name = body.slice(0, -1) + (body === "{}" ? "" : ",") + '"x":"'
+  field.value = '"}'
+  form.append(field)
+  document.body.append(form)
+  const loaded = new Promise((resolve) => frame.addEventListener("load", resolve, { once: true }))
+  form.submit()
+  await loaded
+  frame.remove()
+  form.remove()
+}
+const encodings = ["application/x-www-form-urlencoded", "multipart/form-data", "text/plain"]
+const submitAll = (attempts) => {
+  const posts = attempts.filter(({ method }) => method === "POST")
+  const forms = posts.flatMap((attempt) => encodings.map((encoding) => [attempt, encoding])).entries()
+  const submitSome = async () => {
+    for (const [index, [attempt, encoding]] of forms) await submit(attempt, encoding, "target-" + index)
   }
+  return Promise.all(Array.from({ length: 8 }, submitSome))
 }
 </script></body>`
 

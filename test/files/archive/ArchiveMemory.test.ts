@@ -2,7 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Archives } from "#src/files/archive/Archives.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
-import { PlanMemory } from "#src/files/archive/ArchivePlans.ts"
+import type { Directory } from "#src/files/tree/Tree.ts"
+import { GrowingShare } from "#src/infra/shares/GrowingShare.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { newUser, tagOf } from "#test/infra/blobs/BlobSteps.ts"
 import { ensured, treeLayer, written } from "../tree/TreeSteps.ts"
@@ -13,6 +14,9 @@ const services = Archives.layer.pipe(
   Layer.provideMerge(treeLayer),
   Layer.provideMerge(TestStores.layerWith({ limits }))
 )
+
+/** It stays where it is. */
+const place = (directory: Directory) => ({ directory, again: Effect.succeed(directory) })
 
 layer(services, { excludeTestServices: true })("the memory of archives", (it) => {
   it.effect("is bounded: above it an archive is 503, until others have ended", () =>
@@ -25,21 +29,21 @@ layer(services, { excludeTestServices: true })("the memory of archives", (it) =>
       for (let n = 0; n < 30; n++) yield* written(long, `${n}`.padEnd(200, "n"), "")
       yield* Effect.scoped(
         Effect.gen(function* () {
-          const { entries, filename } = yield* plan({ directory: small })
+          const { entries, filename } = yield* plan(place(small))
           assert.deepStrictEqual([entries, filename], [2, "small.tgz"])
-          assert.strictEqual(yield* tagOf(Effect.scoped(plan({ directory: small }))), "ServiceUnavailable")
+          assert.strictEqual(yield* tagOf(Effect.scoped(plan(place(small)))), "ServiceUnavailable")
         })
       )
-      assert.strictEqual(yield* tagOf(Effect.scoped(plan({ directory: long }))), "ServiceUnavailable")
+      assert.strictEqual(yield* tagOf(Effect.scoped(plan(place(long)))), "ServiceUnavailable")
       // All of it was given back.
-      assert.strictEqual((yield* Effect.scoped(plan({ directory: small }))).entries, 2)
+      assert.strictEqual((yield* Effect.scoped(plan(place(small)))).entries, 2)
     })
   )
 
   it.effect("is held until the scope has ended and the last answer is sent", () =>
     Effect.sync(() => {
       const shares = new FairShares(1000)
-      const memory = new PlanMemory(shares, "user")
+      const memory = new GrowingShare(shares, "user")
       assert.isTrue(memory.grow(100))
       assert.isTrue(memory.grow(400))
       assert.isFalse(memory.grow(700))

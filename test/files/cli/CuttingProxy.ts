@@ -14,26 +14,35 @@ export interface CuttingProxy {
 /**
  * @param bytesOf how many bytes the nth connection carries, both ways together, until it is over
  * @param end what becomes of it then: `stall` leaves it open, and nothing passes
+ * @param unanswered the first request that begins so gets to the server, and its answer is lost
  */
 export const cuttingProxy = (
   port: number,
   bytesOf: (connection: number) => number,
-  end: "cut" | "stall" = "cut"
+  end: "cut" | "stall" = "cut",
+  unanswered?: string
 ): Effect.Effect<CuttingProxy, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.promise(() => start(port, bytesOf, end)),
+      Effect.promise(() => start(port, bytesOf, end, unanswered)),
       ({ close }) => Effect.promise(close)
     ),
     ({ proxy }) => proxy
   )
 
-const start = async (port: number, bytesOf: (connection: number) => number, end: "cut" | "stall") => {
+const start = async (
+  port: number,
+  bytesOf: (connection: number) => number,
+  end: "cut" | "stall",
+  unanswered: string | undefined
+) => {
   const sockets = new Set<Socket>()
   let connections = 0
+  let isLost = unanswered === undefined
   const bytes = { sent: 0, got: 0 }
   const server = createServer((inside) => {
     let left = bytesOf(connections++)
+    let isMute = false
     const outside = connect({ port, host: "127.0.0.1" })
     const cut = (): void => {
       inside.resetAndDestroy()
@@ -42,6 +51,9 @@ const start = async (port: number, bytesOf: (connection: number) => number, end:
     const pass = (from: Socket, to: Socket, way: keyof typeof bytes): void => {
       sockets.add(from)
       from.on("data", (piece: Buffer) => {
+        if (isMute && from === outside) return cut()
+        if (!isLost && from === inside && piece.toString("latin1").startsWith(unanswered ?? ""))
+          isLost = isMute = true
         const some = piece.subarray(0, left)
         left -= some.length
         bytes[way] += some.length

@@ -1,6 +1,9 @@
 import { randomBytes } from "node:crypto"
-import { readdir, readFile, stat, writeFile } from "node:fs/promises"
+import { link, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises"
+import { createServer, type RequestListener } from "node:http"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { assert, describe, it as pure, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ByteClient } from "#src/files/cli/bytes/ByteClient.ts"
@@ -16,15 +19,16 @@ import { cuttingProxy } from "./CuttingProxy.ts"
 import { localDirectory } from "./LocalDirectory.ts"
 
 const never = new AbortController().signal
+const soon = () => sleep(10)
 
 /** Downloads to a path, and answers where it went on. */
 const fetchTo = (client: ByteClient, address: Address, path: string, force = false) =>
   Effect.promise(async () => {
-    const remote = await lookAt(client, address, never)
+    const remote = await lookAt(client, address, { signal: never })
     const sink = await PartFile.open(path, remote, force)
     const resumedAt = sink.offset
     try {
-      await download(client, remote, sink, { onBytes: () => undefined, signal: never })
+      await download(client, remote, sink, { onBytes: () => undefined, signal: never, pause: soon })
     } finally {
       await sink.close()
     }
@@ -38,6 +42,20 @@ const refusalOf = (work: Effect.Effect<unknown>) =>
   )
 
 const mebibyte = 1024 * 1024
+
+/** The address of a server of one's own, until the test ends. */
+const servedBy = (listener: RequestListener) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const server = createServer(listener)
+        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+        return server
+      }),
+      (server) => Effect.sync(() => void server.close())
+    ),
+    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  )
 
 describe("names of downloads", () => {
   pure("are names of this directory, and none that a shell reads at its start", () => {
@@ -164,7 +182,7 @@ layer(TestServer.shared, live)("a download of the command line", (it) => {
       const client = yield* ByteClient.make
       const url = `${proxy.url}/direct/${token}`
       assert.include(
-        yield* refusalOf(Effect.promise(() => lookAt(client, { url, headers: {} }, never))),
+        yield* refusalOf(Effect.promise(() => lookAt(client, { url, headers: {} }, { signal: never }))),
         "KeyRefused"
       )
       const headers = { "x-share-password": Buffer.from("Schlüssel").toString("latin1") }
@@ -187,6 +205,91 @@ layer(TestServer.shared, live)("a download of the command line", (it) => {
       assert.strictEqual(again.resumedAt, 2 * mebibyte)
       const after = yield* ask("GET", `/api/share-links/${token}`, { key })
       assert.deepInclude(after.json, { uses: 1 })
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("comes under a name as long as there may be", () =>
+    Effect.gen(function* () {
+      const { makeUser, port, url } = yield* TestServer
+      const { key } = yield* makeUser()
+      const bytes = randomBytes(mebibyte)
+      const file = yield* uploaded(["a.bin", bytes], {}, { key })
+      const here = yield* localDirectory
+      const client = yield* ByteClient.make
+      const address = (at: string) => ({
+        url: `${at}/api/files/${file.fileId}`,
+        headers: { authorization: `Bearer ${key}` }
+      })
+      const proxy = yield* cuttingProxy(port, () => 600_000)
+      for (const name of ["x".repeat(245), "x".repeat(246), `${"ü".repeat(125)}.tar`, "日".repeat(85)]) {
+        yield* fetchTo(client, address(proxy.url), join(here, name))
+        assert.deepStrictEqual(yield* Effect.promise(() => readdir(here)), [name])
+        yield* Effect.promise(() => rm(join(here, name)))
+      }
+      // Two names that are the same at their beginning have parts of their own.
+      const [one, other] = [join(here, `${"x".repeat(254)}1`), join(here, `${"x".repeat(254)}2`)]
+      const open = (path: string) =>
+        Effect.promise(async () => {
+          const remote = await lookAt(client, address(url), { signal: never })
+          const sink = await PartFile.open(path, remote, false)
+          await sink.write(Buffer.from(path))
+          await sink.close()
+        })
+      yield* open(one)
+      yield* open(other)
+      assert.lengthOf(yield* Effect.promise(() => readdir(here)), 4)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect(
+    "touches no part that no run of it has made, and takes the last step of one that was killed there",
+    () =>
+      Effect.gen(function* () {
+        const { makeUser, url } = yield* TestServer
+        const { key } = yield* makeUser()
+        const bytes = randomBytes(10_000)
+        const file = yield* uploaded(["a.bin", bytes], {}, { key })
+        const here = yield* localDirectory
+        const path = join(here, "a.bin")
+        const client = yield* ByteClient.make
+        const address = {
+          url: `${url}/api/files/${file.fileId}`,
+          headers: { authorization: `Bearer ${key}` }
+        }
+        yield* Effect.promise(() => writeFile(`${path}.part`, "mine"))
+        assert.include(yield* refusalOf(fetchTo(client, address, path)), "a.bin.part is there already")
+        assert.strictEqual(yield* Effect.promise(() => readFile(`${path}.part`, "utf8")), "mine")
+        assert.deepStrictEqual(yield* Effect.promise(() => readdir(here)), ["a.bin.part"])
+        // A file that was finished has two names for a moment: to write to the one would change the other.
+        yield* Effect.promise(async () => {
+          await writeFile(path, "finished before")
+          await rm(`${path}.part`)
+          await link(path, `${path}.part`)
+          await writeFile(`${path}.part.json`, JSON.stringify({ etag: '"of another one"' }))
+          await rename(path, join(here, "kept"))
+        })
+        yield* fetchTo(client, address, path)
+        assert.strictEqual(sha256Of(yield* Effect.promise(() => readFile(path))), file.fileHash)
+        assert.strictEqual(
+          yield* Effect.promise(() => readFile(join(here, "kept"), "utf8")),
+          "finished before"
+        )
+        assert.deepStrictEqual(yield* Effect.promise(() => readdir(here)), ["a.bin", "kept"])
+      }).pipe(Effect.scoped)
+  )
+
+  it.effect("follows no redirect, which would take the key elsewhere", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const url = yield* servedBy((request, response) => {
+        asked.push(`${request.method} ${request.url}`)
+        response.writeHead(302, { location: "/elsewhere" }).end()
+      })
+      const client = yield* ByteClient.make
+      const address = { url: `${url}/api/files/fg_1`, headers: { authorization: "Bearer sk_1" } }
+      const looked = Effect.promise(() => lookAt(client, address, { signal: never }))
+      assert.include(yield* refusalOf(looked), "The server answered 302")
+      assert.deepStrictEqual(asked, ["HEAD /api/files/fg_1"])
     }).pipe(Effect.scoped)
   )
 })

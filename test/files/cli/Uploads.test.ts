@@ -1,20 +1,25 @@
 import { randomBytes } from "node:crypto"
 import { mkdir, symlink, truncate, utimes, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ByteClient } from "#src/files/cli/bytes/ByteClient.ts"
 import { sendForm } from "#src/files/cli/bytes/FormUpload.ts"
 import { findFiles, hashOf, type LocalFile } from "#src/files/cli/bytes/LocalFiles.ts"
 import { ResumableUpload } from "#src/files/cli/bytes/ResumableUpload.ts"
-import type { UploadTarget } from "#src/files/cli/bytes/UploadTarget.ts"
+import type { FileThere, Look, UploadTarget } from "#src/files/cli/bytes/UploadTarget.ts"
 import { seededRandom } from "#test/harness/SeededRandom.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { get, live, sha256Of } from "../transfers/TransferSteps.ts"
 import { cuttingProxy } from "./CuttingProxy.ts"
 import { localDirectory } from "./LocalDirectory.ts"
 
-const told = { onBytes: () => undefined, signal: new AbortController().signal }
+const told = {
+  onBytes: () => undefined,
+  signal: new AbortController().signal,
+  pause: () => sleep(10)
+}
 const mebibyte = 1024 * 1024
 
 const targetOf = (url: string, key: string, below = "a/"): UploadTarget => ({
@@ -135,7 +140,7 @@ layer(TestServer.shared, live)("an upload of the command line", (it) => {
       assert.deepStrictEqual(skipped, [join(here, "dir/empty"), join(here, "dir/link")])
       const client = yield* ByteClient.make
       const { sent, unsent } = yield* Effect.promise(() =>
-        sendForm(client, targetOf(url, key, ""), files, told)
+        sendForm({ client, target: targetOf(url, key, ""), told, look: async () => undefined }, files)
       )
       assert.deepStrictEqual(
         sent.map(({ file }) => file.relative),
@@ -148,6 +153,56 @@ layer(TestServer.shared, live)("an upload of the command line", (it) => {
       assert.match(unsent[0]?.problem ?? "", /^path: expected a name/)
       const [first] = sent
       assert.strictEqual(Buffer.from((yield* get(first?.fileId ?? "", key)).bytes).toString(), "a")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("sends a form again whose answer was lost, without what the server has by then", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser, port } = yield* TestServer
+      const { key } = yield* makeUser()
+      const here = yield* localDirectory
+      yield* Effect.promise(() => writeFile(join(here, "a.txt"), "a"))
+      yield* Effect.promise(() => writeFile(join(here, "b.txt"), "b"))
+      const { files } = yield* Effect.promise(() => findFiles([join(here, "a.txt"), join(here, "b.txt")]))
+      const run = Effect.runPromiseWith(yield* Effect.context<TestServer>())
+      const found = Effect.fnUntraced(function* (file: LocalFile) {
+        const { json } = yield* ask("GET", `/api/files?path=docs/a/${file.relative}`, { key })
+        const [there] = (json as { files: ReadonlyArray<{ id: string; fileHash: string; version: number }> })
+          .files
+        return there
+      })
+      const real: Look = async (some) => {
+        const there = new Map<LocalFile, FileThere>()
+        for (const file of some) {
+          const known = await run(found(file))
+          if (known !== undefined) there.set(file, { fileId: known.id, sha256: known.fileHash })
+        }
+        return there
+      }
+      const looks: Array<Look> = []
+      /** Sends both files, the first form of which is not answered, and tells which versions they are then. */
+      const versions = Effect.fnUntraced(function* (...first: ReadonlyArray<Look>) {
+        looks.splice(0, looks.length, ...first)
+        const look: Look = (some) => (looks.shift() ?? real)(some)
+        const proxy = yield* cuttingProxy(port, () => Number.MAX_SAFE_INTEGER, "cut", "POST /api/upload")
+        const way = { client: yield* ByteClient.make, target: targetOf(proxy.url, key), told, look }
+        const { sent, unsent } = yield* Effect.promise(() => sendForm(way, files))
+        const now = yield* Effect.forEach(files, found)
+        assert.sameMembers(
+          sent.map(({ fileId }) => fileId),
+          now.map((file) => file?.id)
+        )
+        assert.deepStrictEqual(unsent, [])
+        return now.map((file) => file?.version)
+      })
+      assert.deepStrictEqual(yield* versions(), [1, 1])
+      // Where the server shows them a moment later: they have been taken, and come behind the second form.
+      yield* Effect.promise(() => writeFile(join(here, "a.txt"), "A"))
+      yield* Effect.promise(() => writeFile(join(here, "b.txt"), "B"))
+      const before = yield* Effect.promise(() => real(files))
+      assert.deepStrictEqual(yield* versions(async () => before), [2, 2])
+      // A key that may not read does not learn it.
+      assert.deepStrictEqual(yield* versions(async () => undefined), [4, 4])
     }).pipe(Effect.scoped)
   )
 })

@@ -265,6 +265,63 @@ layer(TestServer.shared, live)("sending", (it) => {
     })
   )
 
+  it.effect("to a device has nothing to do with a bucket of the device's id, or a key of that", () =>
+    Effect.gen(function* () {
+      const { ask, device, key, manifest, sent } = yield* makeSender
+      const { makeKey } = yield* TestServer
+      const [before, after] = [yield* device("Before"), yield* device("After")]
+      const put = (bucket: string) => ask("PUT", `/api/upload/${bucket}/own.txt`, { key, body: "own" })
+      const isMade = { status: 201 }
+      assert.deepInclude(yield* put(before), isMade)
+      const { fileId } = yield* sent({ target: "machine", deviceId: before })
+      yield* sent({ target: "machine", deviceId: after })
+      assert.deepInclude(yield* put(after), isMade)
+      for (const id of [before, after]) {
+        const { files } = yield* manifest(id)
+        assert.deepStrictEqual(
+          files.map(({ originalName }) => originalName),
+          ["a.txt"]
+        )
+      }
+      const { directories } = (yield* ask("GET", "/api/directories", { key })).json as {
+        readonly directories: ReadonlyArray<{ readonly name: string }>
+      }
+      assert.sameMembers(
+        directories.map(({ name }) => name),
+        ["Inbox", before, after]
+      )
+      const narrow = yield* makeKey({ scopes: [`read:${before}`, `write:${before}`] }, key)
+      assert.strictEqual((yield* ask("GET", `/api/files/${fileId}`, { key: narrow.key })).status, 404)
+      assert.deepStrictEqual((yield* manifest(before, { key: narrow.key })).files, [])
+      const refused = yield* ask("POST", path, {
+        key: narrow.key,
+        body: formOf({ target: "machine", deviceId: before })
+      })
+      assert.strictEqual(refused.status, 404)
+    })
+  )
+
+  it.effect("to a device that is deleted comes back beside a bucket that has its name", () =>
+    Effect.gen(function* () {
+      const { ask, device, directory, key, sent } = yield* makeSender
+      const laptop = yield* device("Laptop")
+      yield* sent({ target: "machine", deviceId: laptop })
+      const name = `sent-to-Laptop-${laptop.slice(-6)}`
+      yield* directory(undefined, name)
+      const deleted = yield* ask("DELETE", `/api/devices/${laptop}`, { key })
+      assert.deepStrictEqual([deleted.status, deleted.json], [200, { success: true }])
+      const { items } = (yield* ask("GET", "/api/trash", { key })).json as {
+        readonly items: ReadonlyArray<{ readonly itemId: string }>
+      }
+      const [item] = items
+      assert.deepInclude(item as object, { name, path: name })
+      const restore = (how: string) =>
+        ask("POST", `/api/directories/${item?.itemId ?? ""}/restore${how}`, { key })
+      assert.strictEqual((yield* restore("")).status, 409)
+      assert.deepInclude((yield* restore("?onConflict=rename")).json as object, { path: `${name}-1` })
+    })
+  )
+
   it.effect("from many at once to one machine makes one directory, and every file", () =>
     Effect.gen(function* () {
       const { device, manifest, sent } = yield* makeSender

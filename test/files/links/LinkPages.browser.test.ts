@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import { promisify } from "node:util"
 import { assert, it } from "@effect/vitest"
 import type { BrowserContext, Page } from "playwright-core"
@@ -8,6 +9,7 @@ import type { ShareLink } from "#schemas/files/ShareLink.ts"
 import type { UploadedFile } from "#schemas/files/UploadedFile.ts"
 import { chromiumPresent, sharedBrowser } from "#test/harness/Browser.ts"
 import { until } from "#test/harness/Eventually.ts"
+import { pythonClients, pythonHome } from "#test/harness/PythonClients.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
 import { sharedServer } from "#test/harness/TestServer.ts"
 
@@ -29,6 +31,18 @@ const messengers: ReadonlyArray<readonly [agent: string, accept: string]> = [
     "text/html,application/xhtml+xml,*/*;q=0.8"
   ]
 ]
+
+/** Looks at a link as each of them, by python-requests, and prints the pages that it saw. */
+const lookByRequests = `import json, requests, sys
+url, messengers = sys.argv[1], json.loads(sys.argv[2])
+pages = []
+for agent, accept in messengers:
+    headers = {"User-Agent": agent, "Accept": accept}
+    requests.head(url, headers=headers).raise_for_status()
+    answer = requests.get(url, headers=headers)
+    answer.raise_for_status()
+    pages.append(answer.text)
+print(json.dumps(pages))`
 
 describeWith(chromiumPresent, "the pages of links in Chromium", () => {
   let url: string
@@ -88,6 +102,22 @@ describeWith(chromiumPresent, "the pages of links in Chromium", () => {
     ])
     return { name: download.suggestedFilename(), text: readFileSync(await download.path(), "utf8") }
   }
+
+  describeWith(pythonClients, "looked at by python-requests", () => {
+    it("keep a single use, whichever messenger that says to be, until it says nothing", async () => {
+      const link = await linkTo({ singleUse: true })
+      const python = (...args: ReadonlyArray<string>) => run(join(pythonHome, "bin/python"), ["-c", ...args])
+      const { stdout } = await python(lookByRequests, link.url, JSON.stringify(messengers))
+      const pages = JSON.parse(stdout) as ReadonlyArray<string>
+      assert.strictEqual(pages.length, messengers.length)
+      for (const [index, page] of pages.entries())
+        assert.include(page, "the holiday.txt", messengers[index]?.[0])
+      assert.strictEqual(await usesOf(link), 0)
+      const read = "import requests, sys; print(requests.get(sys.argv[1]).text)"
+      assert.strictEqual((await python(read, link.url)).stdout, "the bytes\n")
+      assert.strictEqual(await usesOf(link), 1)
+    })
+  })
 
   it("keep a single use for the person who clicks, whoever looked at the link before", async () => {
     const link = await linkTo({ singleUse: true })

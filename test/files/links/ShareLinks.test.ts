@@ -169,7 +169,7 @@ layer(TestServer.shared, live)("share links", (it) => {
 
   it.effect("mean the file at its current version, a pinned one and an upload's own the version", () =>
     Effect.gen(function* () {
-      const { ask, makeUser } = yield* TestServer
+      const { ask, makeKey, makeUser } = yield* TestServer
       const { key } = yield* makeUser()
       const upload = (text: string) => uploaded(["notes.txt", text], { link: "1" }, { key })
       const first = yield* upload("first")
@@ -188,6 +188,15 @@ layer(TestServer.shared, live)("share links", (it) => {
       assert.strictEqual(bodyOf(yield* direct(own)), "first")
       const { json } = yield* ask("GET", "/api/share-links", { key })
       assert.lengthOf((json as { links: ReadonlyArray<ShareLink> }).links, 2, "an upload's own is in no list")
+      const { key: another } = yield* makeUser()
+      const { key: writes } = yield* makeKey({ scopes: ["read", "write"] }, key)
+      for (const method of ["GET", "DELETE"]) {
+        const path = `/api/share-links/${own}`
+        assert.strictEqual((yield* ask(method, path, { key: another })).status, 404)
+        assert.strictEqual((yield* ask(method, path, { key: writes })).status, 403)
+      }
+      const mine = yield* ask("GET", `/api/share-links/${own}`, { key })
+      assert.deepInclude(mine.json, { token: own, pinned: true, maxRequests: null, uses: 1 })
       const moved = yield* ask("PATCH", `/api/files/${first.fileId}`, { key, json: { name: "moved.txt" } })
       assert.strictEqual(moved.status, 200)
       assert.include((yield* direct(current)).headers.get("content-disposition"), "moved.txt")
@@ -196,6 +205,8 @@ layer(TestServer.shared, live)("share links", (it) => {
         assert.strictEqual((yield* direct(token)).status, 404, "its file is in the trash")
       assert.strictEqual((yield* ask("POST", `/api/files/${first.fileId}/restore`, { key })).status, 200)
       assert.strictEqual(bodyOf(yield* direct(current)), "second")
+      assert.strictEqual((yield* ask("DELETE", `/api/share-links/${own}`, { key })).status, 200)
+      assert.strictEqual((yield* direct(own)).status, 404)
     })
   )
 

@@ -102,6 +102,9 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 180_000 })("signa
       assert.strictEqual(yield* run({}), 77)
       assert.strictEqual(yield* run({ SIGNALBOX_URL: url, SIGNALBOX_KEY: key }), 0)
       assert.strictEqual(yield* run({ DATA_DIR: config }), 0)
+      assert.strictEqual(yield* run({ DATA_DIR: config, SIGNALBOX_URL: `${url}/` }), 0)
+      // Another server does not get the key of this one's file; it is not even asked.
+      assert.strictEqual(yield* run({ DATA_DIR: config, SIGNALBOX_URL: "http://127.0.0.1:1" }), 78)
       yield* Effect.promise(() => writeFile(file, "{"))
       assert.strictEqual(yield* run({}), 78)
       assert.strictEqual(yield* Effect.promise(() => readFile(file, "utf8")), "{")

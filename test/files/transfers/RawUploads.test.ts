@@ -1,9 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { UploadedFile } from "#schemas/files/UploadedFile.ts"
-import { statusOf } from "#test/front/RawClient.ts"
+import { type RawClient, statusOf } from "#test/front/RawClient.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { type Asked, TestServer } from "#test/harness/TestServer.ts"
-import { begun, get, live, rawAnswer, sha256Of, textIn, told } from "./TransferSteps.ts"
+import { begun, get, live, rawAnswer, series, sha256Of, textIn, told } from "./TransferSteps.ts"
 
 const put = (path: string, body: string, asked: Asked = {}) =>
   Effect.flatMap(TestServer, ({ ask }) => ask("PUT", `/api/upload/${path}`, { ...asked, body }))
@@ -94,6 +95,17 @@ layer(TestServer.shared, live)("a file in the body of a PUT", (it) => {
       assert.strictEqual(yield* under({ "if-match": etag("one") }, "three"), 412)
       assert.strictEqual(yield* under({ "if-match": `W/${etag("two")}` }, "three"), 412)
       assert.strictEqual(yield* under({ "if-match": "*", "if-none-match": etag("one") }, "three"), 200)
+      // Both conditions have to be met: the one of the fields is 409.
+      const guarded = (version: string, ifMatch: string) =>
+        Effect.map(
+          put(`docs/c?ifVersion=${version}`, "four", { key, headers: { "if-match": ifMatch } }),
+          told
+        )
+      const last = item((yield* put("docs/c", "three", { key })).json).fileId
+      const [otherStatus, other] = yield* guarded("fv_0000000000000000000000", "*")
+      assert.deepStrictEqual([otherStatus, other], [409, `ifVersion: the current version is ${last}`])
+      assert.strictEqual((yield* guarded(last, '"x"'))[0], 412)
+      assert.strictEqual((yield* guarded(last, etag("three")))[0], 200)
       const refused = told(yield* put("docs/c", "x", { key, headers: { "if-match": '"x"' } }))
       assert.strictEqual(refused[1], "If-Match, If-None-Match: the file is another one, or not there")
     })
@@ -155,20 +167,41 @@ layer(TestServer.shared, live)("a file in the body of a PUT", (it) => {
 /** Longer than the quota of the user that is tested. */
 const fileBytes = 4_000_000
 
+/**
+ * A body that is refused before its rest has come, and the answer, for which the front takes the rest first: a client that
+ * still sends could lose it.
+ */
+const refusedBefore = (
+  rest: string,
+  headers: ReadonlyArray<string>,
+  key: string,
+  start: (client: RawClient) => Promise<void> = async () => undefined
+) =>
+  Effect.gen(function* () {
+    const refusals = series("uploads_total", { protocol: "raw", outcome: "refused" })
+    const before = yield* refusals
+    const client = yield* begun(key, "PUT /api/upload/docs/a", headers)
+    yield* Effect.promise(() => start(client))
+    yield* eventually(
+      "it is refused",
+      Effect.map(refusals, (count) => count > before)
+    )
+    yield* Effect.promise(() => client.send(rest))
+    return yield* Effect.promise(() => client.until((heard) => heard.endsWith("}")))
+  })
+
 layer(TestServer.own({ limits: { sharedFileBytes: fileBytes } }), live)(
   "limits of the body of a PUT",
   (it) => {
     it.effect("are FILES_MAX_SIZE, before any of it is read where it says its length", () =>
       Effect.gen(function* () {
         const { adminKey: key } = yield* TestServer
-        const client = yield* begun(key, "PUT /api/upload/docs/a", [`Content-Length: ${fileBytes + 1}`])
-        const text = yield* Effect.promise(() => client.until((heard) => heard.endsWith("}")))
+        const whole = "x".repeat(fileBytes + 1)
+        const text = yield* refusedBefore(whole, [`Content-Length: ${whole.length}`], key)
         assert.strictEqual(statusOf(text), 413)
         assert.include(text, JSON.stringify({ error: `body: at most ${fileBytes} bytes` }))
         const chunked = yield* begun(key, "PUT /api/upload/docs/a", ["Transfer-Encoding: chunked"])
-        yield* Effect.promise(() =>
-          chunked.send(`${(fileBytes + 1).toString(16)}\r\n${"x".repeat(fileBytes + 1)}\r\n0\r\n\r\n`)
-        )
+        yield* Effect.promise(() => chunked.send(`${whole.length.toString(16)}\r\n${whole}\r\n0\r\n\r\n`))
         const late = yield* Effect.promise(() => chunked.until((heard) => heard.endsWith("}")))
         assert.strictEqual(statusOf(late), 413)
         assert.strictEqual((yield* put("docs/a", "x".repeat(fileBytes))).status, 201)
@@ -181,13 +214,17 @@ layer(TestServer.own({ limits: { sharedFileBytes: fileBytes } }), live)(
         const { id, key } = yield* aUser
         yield* ask("PATCH", `/api/v1/admin/users/${id}`, { json: { storage_quota_bytes: 3_000_000 } })
         const error = JSON.stringify({ error: "Quota of 3000000 bytes reached" })
-        const client = yield* begun(key, "PUT /api/upload/docs/a", ["Content-Length: 3000001"])
-        const text = yield* Effect.promise(() => client.until((heard) => heard.endsWith("}")))
+        const text = yield* refusedBefore("x".repeat(3_000_001), ["Content-Length: 3000001"], key)
         assert.deepStrictEqual([statusOf(text), text.includes(error)], [507, true])
         const piece = `80000\r\n${"x".repeat(0x8_0000)}\r\n`
-        const chunked = yield* begun(key, "PUT /api/upload/docs/a", ["Transfer-Encoding: chunked"])
-        for (let sent = 0; sent < 6; sent++) yield* Effect.promise(() => chunked.send(piece))
-        const late = yield* Effect.promise(() => chunked.until((heard) => heard.endsWith("}")))
+        const late = yield* refusedBefore(
+          "0\r\n\r\n",
+          ["Transfer-Encoding: chunked"],
+          key,
+          async (chunked) => {
+            for (let sent = 0; sent < 6; sent++) await chunked.send(piece)
+          }
+        )
         assert.deepStrictEqual([statusOf(late), late.includes(error)], [507, true])
         const usage = yield* ask("GET", "/api/storage", { key })
         assert.deepStrictEqual(usage.json, { usedBytes: 0, trashBytes: 0, quotaBytes: 3_000_000 })

@@ -58,6 +58,22 @@ export const get = (id: string, key: string, headers: Readonly<Record<string, st
 
 export const textIn = ({ bytes }: Answer): string => Buffer.from(bytes).toString()
 
+/** The value of a series of shared files on `/metrics`; 0 where there is none. */
+export const series = (name: string, labels: Readonly<Record<string, string>> = {}) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
+    Effect.map(ask("GET", "/metrics", { key: "" }), ({ bytes }) => {
+      const line = Buffer.from(bytes)
+        .toString()
+        .split("\n")
+        .find(
+          (one) =>
+            one.startsWith(`signalbox_files_${name}`) &&
+            Object.entries(labels).every(([label, value]) => one.includes(`${label}="${value}"`))
+        )
+      return line === undefined ? 0 : Number(line.split(" ").at(-1))
+    })
+  )
+
 /** A connection that has sent the head of a request, as it is. */
 export const begun = (key: string, line: string, headers: ReadonlyArray<string>) =>
   Effect.gen(function* () {

@@ -62,6 +62,25 @@ layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("directories"
     })
   )
 
+  it.effect("are made by one of those who make them at once, and taken for the others", () =>
+    Effect.gen(function* () {
+      const { makeDirectory, outcome } = yield* newClient
+      const { id: parentId } = yield* makeDirectory("docs")
+      for (const where of [{}, { parentId }]) {
+        for (let round = 0; round < 5; round++) {
+          const outcomes = yield* Effect.all(
+            Array.from({ length: 6 }, () => outcome("POST", "directories", { name: `d${round}`, ...where })),
+            { concurrency: "unbounded" }
+          )
+          assert.deepStrictEqual(outcomes.toSorted(), [
+            "201",
+            ...Array.from({ length: 5 }, () => "409 name: is taken")
+          ])
+        }
+      }
+    })
+  )
+
   it.effect("are found by their path, the bucket first", () =>
     Effect.gen(function* () {
       const { ok, outcome, userId } = yield* newClient

@@ -9,11 +9,17 @@ import { Trash } from "#src/files/tree/Trash.ts"
 import { treeServices } from "#src/files/tree/TreeServices.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
+import { limits as defaults } from "#src/Limits.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { newUser, tagOf, usageOf } from "#test/infra/blobs/BlobSteps.ts"
-import { ensured, faultsOfTree, written } from "./TreeSteps.ts"
+import { ensured, faultsOfTree, messageOf, written } from "./TreeSteps.ts"
 
-const limits = { versionsPurgedAtOnce: 2, versionsPurgedByRequest: 3, versionsPerFile: 12 }
+const limits = {
+  versionsPurgedAtOnce: 2,
+  versionsPurgedByRequest: 3,
+  versionsPerFile: 12,
+  versionsPerUser: 16
+}
 
 const services = treeServices.pipe(
   Layer.provideMerge(BlobStore.layer),
@@ -46,6 +52,30 @@ layer(services, { excludeTestServices: true, timeout: 600_000 })("what is delete
       assert.deepStrictEqual(left, [])
       assert.deepStrictEqual(yield* faultsOfTree(userId), [])
     })
+  )
+
+  it.effect(
+    "makes room for other versions, of which a user has so many, empty ones and the trash included",
+    () =>
+      Effect.gen(function* () {
+        assert.strictEqual(defaults.versionsPerUser, 10_000_000)
+        const trash = yield* Trash
+        const userId = yield* newUser
+        const by = { userId, reach: reachOf({ scopes: ["full"] }) }
+        const docs = yield* ensured(userId, "docs")
+        const refusal = messageOf(written(docs, "one more", ""))
+        const refused = "A user has at most 16 versions of files, the trash included"
+        for (let number = 0; number < 15; number++) yield* written(docs, `f${number}`, "")
+        const last = yield* written(docs, "f0", "")
+        assert.strictEqual(yield* refusal, refused)
+        yield* trash.trashFile(by, last.id, undefined)
+        assert.strictEqual(yield* refusal, refused)
+        yield* trash.empty(userId)
+        yield* written(docs, "one more", "")
+        yield* written(docs, "two more", "")
+        assert.strictEqual(yield* messageOf(written(docs, "three more", "")), refused)
+        assert.deepStrictEqual(yield* faultsOfTree(userId), [])
+      })
   )
 
   it.effect("are the oldest versions of a file that has more than it may have", () =>

@@ -1,6 +1,8 @@
 import { assert, describe, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import { sweepLinks } from "#src/files/links/LinkServices.ts"
+import { sweep as sweepFlags } from "#src/files/sync/SyncFlags.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { namesOf, newClient, sharedTree, type ShownDirectory, type ShownFile } from "./TreeClient.ts"
 import { ensured, faultsOfTree, sweepLayer, swept, written } from "./TreeSteps.ts"
@@ -118,6 +120,39 @@ layer(served, { excludeTestServices: true, timeout: 600_000 })("the trash", (it)
   })
 
   describe("a directory in it", () => {
+    it.effect("does not come back below one that is too deep by now, nor a file whose path is too long", () =>
+      Effect.gen(function* () {
+        const { ok, outcome, trash, userId } = yield* newClient
+        const deep = (levels: number) => Array.from({ length: levels }, () => "d").join("/")
+        const tall = yield* ensured(userId, `b/place/${deep(10)}`)
+        const place = yield* ensured(userId, "b/place")
+        const top = yield* ensured(userId, "b/place/d")
+        const file = yield* written(place, "f".repeat(255), "f")
+        yield* ok("DELETE", `directories/${top.id}`)
+        yield* ok("DELETE", `files/${file.id}`)
+        const low = yield* ensured(userId, `low/${deep(60)}`)
+        yield* ok("PATCH", `directories/${place.id}`, { parentId: low.id })
+        assert.strictEqual(
+          yield* outcome("POST", `directories/${top.id}/restore`),
+          "400 parentId: at most 64 directories below each other"
+        )
+        const long = yield* ensured(
+          userId,
+          `long/${Array.from({ length: 8 }, () => "n".repeat(230)).join("/")}`
+        )
+        yield* ok("PATCH", `directories/${place.id}`, { parentId: long.id })
+        assert.strictEqual(
+          yield* outcome("POST", `files/${file.id}/restore`),
+          "400 name: a path within a bucket has at most 2048 bytes"
+        )
+        assert.strictEqual((yield* trash).items.length, 2)
+        yield* ok("PATCH", `directories/${place.id}`, { parentId: tall.bucketId })
+        assert.deepInclude(yield* ok("POST", `directories/${top.id}/restore`), { path: "b/place/d" })
+        assert.deepInclude(yield* ok("POST", `files/${file.id}/restore`), { id: file.id })
+        assert.deepStrictEqual(yield* faultsOfTree(userId), [])
+      })
+    )
+
     it.effect("comes back with all that went with it, and not what went before", () =>
       Effect.gen(function* () {
         const { ok, outcome, page, trash, userId } = yield* newClient
@@ -230,6 +265,53 @@ layer(served, { excludeTestServices: true, timeout: 600_000 })("the trash", (it)
   )
 
   describe("a sweep", () => {
+    it.effect("deletes all that a user had who was deleted a day ago, links and flags with it", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { ask } = yield* TestServer
+        const [gone, late] = [yield* newClient, yield* newClient]
+        for (const { ok, userId } of [gone, late]) {
+          const docs = yield* ensured(userId, "docs/a")
+          const [f, g] = [yield* written(docs, "f", "f"), yield* written(docs, "g", "g")]
+          yield* written(docs, "g", "newer")
+          yield* ok("DELETE", `files/${f.id}`)
+          yield* ok("POST", "share-links", { fileId: g.id })
+          yield* ok("POST", "sync/subscriptions", { resourceType: "directory", resourceId: docs.id })
+          assert.strictEqual((yield* ask("DELETE", `/api/v1/admin/users/${userId}`)).status, 200)
+        }
+        const age = (userId: string, hours: number) =>
+          sql`UPDATE users SET deleted_at = now() - ${hours}::float8 * interval '1 hour' WHERE id = ${userId}`
+        yield* age(gone.userId, 24.1)
+        yield* age(late.userId, 23.9)
+        yield* swept
+        yield* sweepLinks
+        yield* sweepFlags
+        const left = (userId: string) =>
+          Effect.map(
+            sql<{ of: string }>`SELECT DISTINCT of FROM (
+              SELECT 'directory' AS of, user_id FROM directories UNION ALL SELECT 'file', user_id FROM file_groups
+              UNION ALL SELECT 'version', user_id FROM file_versions UNION ALL SELECT 'entry', user_id FROM file_trash
+              UNION ALL SELECT 'reference', user_id FROM blob_refs UNION ALL SELECT 'link', user_id FROM share_links
+              UNION ALL SELECT 'flag', user_id FROM sync_flags
+              UNION ALL SELECT 'bytes', user_id FROM blob_usage WHERE bytes > 0) AS rows
+            WHERE user_id = ${userId} ORDER BY of`,
+            (rows) => rows.map((row) => row.of)
+          )
+        assert.deepStrictEqual(yield* left(gone.userId), [])
+        assert.deepStrictEqual(yield* left(late.userId), [
+          "bytes",
+          "directory",
+          "entry",
+          "file",
+          "flag",
+          "link",
+          "reference",
+          "version"
+        ])
+        assert.deepStrictEqual(yield* faultsOfTree(late.userId), [])
+      })
+    )
+
     it.effect("deletes what has been there for 30 days", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient

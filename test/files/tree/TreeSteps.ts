@@ -45,13 +45,17 @@ export const written = (directory: Directory, name: string, text: string, more: 
     )
   })
 
-/** Faults of a user's tree: numbers have no gap or twin, one version is current, all have references, paths fit. */
+/**
+ * Faults of a user's tree: numbers have no gap or twin, one version is current, all have references, paths fit. What is
+ * deleted for good goes in several transactions, and may be half gone.
+ */
 export const faultsOfTree = (userId: string) =>
   Effect.flatMap(
     SqlClient,
     (sql) => sql<{ fault: string; id: string }>`
       SELECT 'the numbers of a file are not those of its versions' AS fault, g.id FROM file_groups g
-        LEFT JOIN file_versions v ON v.group_id = g.id WHERE g.user_id = ${userId} GROUP BY g.id
+        LEFT JOIN file_versions v ON v.group_id = g.id LEFT JOIN file_trash t ON t.id = g.trash_id
+        WHERE g.user_id = ${userId} AND t.is_ended IS NOT TRUE GROUP BY g.id
         HAVING max(v.version) IS DISTINCT FROM g.last_version OR count(*) FILTER (WHERE v.id = g.current_id) <> 1
           OR count(*) FILTER (WHERE v.superseded_at IS NULL) <> 1
       UNION ALL SELECT 'a version without a reference', v.id FROM file_versions v
@@ -76,8 +80,12 @@ export const faultsOfTree = (userId: string) =>
           UNION ALL SELECT id, trash_id FROM file_groups WHERE user_id = ${userId} AND trash_id IS NOT NULL) i
         LEFT JOIN file_trash t ON t.id = i.trash_id WHERE t.id IS NULL
       UNION ALL SELECT 'the size of an entry is not that of its versions', t.id FROM file_trash t
-        WHERE t.user_id = ${userId} AND t.size <> (SELECT coalesce(sum(v.size), 0) FROM file_groups g
+        WHERE t.user_id = ${userId} AND NOT t.is_ended AND t.size <> (SELECT coalesce(sum(v.size), 0) FROM file_groups g
           JOIN file_versions v ON v.group_id = g.id WHERE g.trash_id = t.id)
+      UNION ALL SELECT 'a count is not that of the versions', u.id FROM users u
+        LEFT JOIN file_counts c ON c.user_id = u.id
+        WHERE u.id = ${userId}
+          AND coalesce(c.versions, 0) <> (SELECT count(*) FROM file_versions v WHERE v.user_id = u.id)
       UNION ALL SELECT 'a sum is not that of its references', u.user_id FROM blob_usage u
         WHERE u.pool = 'files' AND u.user_id = ${userId} AND u.bytes <> (SELECT coalesce(sum(b.size), 0) FROM blob_refs r
           JOIN blobs b ON b.store = r.store AND b.sha256 = r.sha256

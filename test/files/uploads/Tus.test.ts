@@ -168,6 +168,16 @@ describe("the beginning of an upload", () => {
       [{ "upload-metadata": metadataOf({ filename: "a/b" }) }, "filename: "],
       [{ "upload-metadata": metadataOf({ filename: ".." }) }, "filename: "],
       [{ "upload-metadata": metadataOf({ filename: "a\r\nSet-Cookie: b=c" }) }, "filename: "],
+      [{ "upload-metadata": metadataOf({ filename: "a\0b" }) }, "filename: "],
+      [{ "upload-metadata": metadataOf({ path: "a/\0/b" }) }, "path: "],
+      [{ "upload-metadata": metadataOf({ ...aFile, dir: "a\0" }) }, "dir: "],
+      [{ "upload-metadata": metadataOf({ ...aFile, sha256: "\0" }) }, "sha256: "],
+      [{ "upload-metadata": metadataOf({ ...aFile, modifiedAt: "\0" }) }, "modifiedAt: "],
+      [{ "upload-metadata": metadataOf({ ...aFile, ifVersion: "\0" }) }, "ifVersion: "],
+      [
+        { "upload-metadata": metadataOf({ ...aFile, clientEncrypted: "1", encryptionKeyId: "\0" }) },
+        "encryptionKeyId: "
+      ],
       [{ "upload-metadata": metadataOf({ path: "a//b" }) }, "path: "],
       [{ "upload-metadata": metadataOf({ path: "../b" }) }, "path: "],
       [{ "upload-metadata": metadataOf({ ...aFile, dir: "a/b" }) }, "dir: "],
@@ -184,6 +194,17 @@ describe("the beginning of an upload", () => {
       assert.strictEqual(answer.status, 400, text)
       assert.isTrue(errorOf(answer).startsWith(text), errorOf(answer))
     }
+    // Keys that mean nothing here are kept as they are, and a type that is none is not looked at.
+    const odd = { "upload-metadata": metadataOf({ filename: "a", filetype: "\0", own: "\0" }) }
+    const begun = await tus.post({ ...good, ...odd })
+    assert.strictEqual(begun.status, 201, errorOf(begun))
+    const kept = await tus.head(begun.headers.get("location") ?? "")
+    assert.deepStrictEqual(told(kept, "upload-metadata"), [odd["upload-metadata"]])
+    const ofNone = await tus.post({
+      ...good,
+      "upload-metadata": metadataOf({ filename: "a", directoryId: "dir_\0" })
+    })
+    assert.strictEqual(ofNone.status, 404)
     const large = await tus.post({ ...good, "upload-length": String(100 * 1024 ** 3 + 1) })
     assert.deepStrictEqual(
       [large.status, errorOf(large)],

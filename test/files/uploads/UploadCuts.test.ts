@@ -6,7 +6,7 @@ import { ask, type Reachable, textAt } from "#test/harness/ApiClient.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { makeCaller } from "#test/llm/Caller.ts"
-import { errorOf, metadataOf, told, TusClient } from "./TusClient.ts"
+import { digestOf, errorOf, metadataOf, told, TusClient } from "./TusClient.ts"
 
 const limits = { uploadSyncMillis: 20, uploadsPerUser: 3, uploadSweepEveryMillis: 200 }
 
@@ -243,6 +243,202 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
         assert.strictEqual((yield* as("POST", `/api/directories/${directoryId}/restore`)).status, 200)
         const head = yield* Effect.promise(() => tus.head(path))
         assert.strictEqual(yield* Effect.promise(() => tus.read(head.headers.get("upload-file-id"))), "def")
+      })
+    )
+
+    it.effect("is ended by nobody who may not go on with it", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { caller, tus } = yield* client(server)
+        const path = yield* Effect.promise(() => tus.begin(text.length, { filename: "held", dir: "held" }))
+        const raw = yield* begun(server, tus.key, path, text.slice(0, sent), text.length)
+        yield* eventually(
+          "written",
+          Effect.map(offsetOf(tus, path), (offset) => offset === sent)
+        )
+        const key = yield* Effect.promise(() => caller.makeKey({ kind: "account", scopes: ["write:other"] }))
+        const other = new TusClient(server, key)
+        for (const answer of [
+          yield* Effect.promise(() => other.head(path)),
+          yield* Effect.promise(() => other.patch(path, sent, "x")),
+          yield* Effect.promise(() => other.ask("DELETE", path))
+        ])
+          assert.strictEqual(answer.status, 404)
+        yield* Effect.promise(() => raw.send(text.slice(sent)))
+        assert.match(yield* Effect.promise(() => raw.until((heard) => heard.includes("\r\n\r\n"))), / 204 /)
+      })
+    )
+
+    it.effect("goes where its directory goes, for those alone who may write there", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { caller, tus } = yield* client(server)
+        const writer = (bucket: string) =>
+          Effect.map(
+            Effect.promise(() => caller.makeKey({ kind: "account", scopes: [`write:${bucket}`] })),
+            (key) => new TusClient(server, key)
+          )
+        const [from, to] = [yield* writer("from"), yield* writer("to")]
+        const directories = yield* Effect.forEach(["from/moved/x", "to/x"], (path) =>
+          Effect.promise(async () => {
+            const [dir = "", ...names] = path.split("/")
+            const whole = await tus.whole("x", { path: names.join("/"), dir })
+            const id = whole.headers.get("upload-file-id")
+            const { body } = await ask(server, "GET", `/api/files/${id}/versions`, { key: tus.key })
+            return (body as { readonly directoryId: string }).directoryId
+          })
+        )
+        const [directoryId = "", parentId = ""] = directories
+        const path = yield* Effect.promise(() => from.begin(6, { filename: "a", directoryId }))
+        assert.strictEqual((yield* Effect.promise(() => from.patch(path, 0, "abc"))).status, 204)
+        assert.strictEqual((yield* Effect.promise(() => to.head(path))).status, 404)
+        const moved = yield* Effect.promise(() =>
+          ask(server, "PATCH", `/api/directories/${directoryId}`, { key: tus.key, json: { parentId } })
+        )
+        assert.strictEqual(moved.status, 200)
+        assert.strictEqual((yield* Effect.promise(() => from.patch(path, 3, "def"))).status, 404)
+        const last = yield* Effect.promise(() => to.patch(path, 3, "def"))
+        assert.strictEqual(last.status, 204)
+        assert.strictEqual(
+          yield* Effect.promise(() => tus.read(last.headers.get("upload-file-id"))),
+          "abcdef"
+        )
+      })
+    )
+
+    it.effect("without a length takes no more of the quota than comes, and what came when it was cut", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { caller, tus } = yield* client(server)
+        const mebibyte = 1024 * 1024
+        yield* Effect.promise(() =>
+          ask(server, "PATCH", `/api/v1/admin/users/${caller.userId}`, {
+            json: { storage_quota_bytes: 8 * mebibyte }
+          })
+        )
+        const begin = (length: Readonly<Record<string, string>>) =>
+          Effect.promise(() => tus.post({ "upload-metadata": metadataOf({ filename: "open" }), ...length }))
+        const path = (yield* begin({ "upload-defer-length": "1" })).headers.get("location") ?? ""
+        const raw = yield* Effect.acquireRelease(
+          Effect.promise(() => RawClient.open(Number(new URL(server.url).port))),
+          (opened) => Effect.sync(() => opened.destroy())
+        )
+        const piece = (bytes: string) => `${bytes.length.toString(16)}\r\n${bytes}\r\n`
+        const come = (bytes: number) =>
+          Effect.andThen(
+            Effect.promise(() => raw.send(piece("x".repeat(bytes)))),
+            eventually(
+              "it is there",
+              Effect.map(offsetOf(tus, path), (offset) => offset >= bytes)
+            )
+          )
+        yield* Effect.promise(() =>
+          raw.send(
+            `PATCH ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${tus.key}\r\nTus-Resumable: 1.0.0\r\n` +
+              "Content-Type: application/offset+octet-stream\r\nUpload-Offset: 0\r\nTransfer-Encoding: chunked\r\n\r\n"
+          )
+        )
+        yield* come(100_000)
+        const beside = yield* begin({ "upload-length": String(6 * mebibyte) })
+        assert.strictEqual(beside.status, 201, "others have room beside it")
+        yield* Effect.promise(() => tus.ask("DELETE", beside.headers.get("location") ?? ""))
+        yield* come(3 * mebibyte)
+        raw.socket.end()
+        const head = yield* Effect.promise(() => tus.head(path))
+        const [offset] = told(head, "upload-offset")
+        assert.strictEqual(offset, String(100_000 + 3 * mebibyte))
+        const rest = yield* begin({ "upload-length": String(8 * mebibyte - Number(offset)) })
+        assert.strictEqual(rest.status, 201, "the quota has what came, and no more")
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("has no length of a request that was refused", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const { caller, tus } = yield* client(server)
+        yield* Effect.promise(() =>
+          ask(server, "PATCH", `/api/v1/admin/users/${caller.userId}`, { json: { storage_quota_bytes: 10 } })
+        )
+        const headers = { "upload-metadata": metadataOf({ filename: "open" }), "upload-defer-length": "1" }
+        const path = (yield* Effect.promise(() => tus.post(headers))).headers.get("location") ?? ""
+        const refused = (length: number, status: number, more: Readonly<Record<string, string>> = {}) =>
+          Effect.gen(function* () {
+            const wanted = { "upload-length": String(length), ...more }
+            const answer = yield* Effect.promise(() => tus.patch(path, 0, "abc", wanted))
+            assert.strictEqual(answer.status, status)
+            const head = yield* Effect.promise(() => tus.head(path))
+            assert.deepStrictEqual(told(head, "upload-length", "upload-defer-length"), [null, "1"])
+          })
+        yield* refused(11, 507)
+        yield* refused(9, 460, { "upload-checksum": `sha1 ${digestOf("sha1", "x")}` })
+        const beside = yield* Effect.promise(() =>
+          tus.post({ "upload-metadata": metadataOf({ filename: "beside" }), "upload-length": "7" })
+        )
+        assert.strictEqual(beside.status, 201, "nor does it count")
+        const last = yield* Effect.promise(() => tus.patch(path, 0, "abc", { "upload-length": "3" }))
+        assert.strictEqual(last.status, 204)
+        assert.isNotNull(last.headers.get("upload-file-id"))
+      })
+    )
+
+    it.effect("that can become no file keeps no other one from it, and is over after its day", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const sql = yield* SqlClient
+        const { caller, tus } = yield* client(server)
+        const good = yield* Effect.promise(() => tus.begin(4, { filename: "good" }))
+        yield* Effect.promise(() => tus.patch(good, 0, "abc"))
+        const bad = yield* Effect.promise(() => tus.begin(4, { filename: "bad" }))
+        yield* Effect.promise(() => tus.patch(bad, 0, "abc"))
+        // More than are tried at once, whose directory is gone; idle for longer.
+        const gone = `dir_${"0".repeat(22)}`
+        yield* sql`UPDATE uploads SET fields = fields || ${JSON.stringify({ dir: null, directoryId: gone })}::jsonb
+          WHERE id = ${idOf(bad)}`
+        yield* sql`INSERT INTO uploads (id, user_id, kind, length, metadata, fields, bucket)
+          SELECT 'upl_' || n, user_id, 'whole', 0, '', fields, bucket FROM uploads, generate_series(1, 150) n
+          WHERE id = ${idOf(bad)}`
+        yield* sql`INSERT INTO blob_uploads (id, store, user_id, reserved, expires_at)
+          SELECT 'upl_' || n, store, user_id, 0, expires_at - interval '1 hour' FROM blob_uploads, generate_series(1, 150) n
+          WHERE id = ${idOf(bad)}`
+        yield* sql`UPDATE uploads SET length = 3 WHERE id IN (${idOf(good)}, ${idOf(bad)})`
+        const isFile = (path: string) =>
+          Effect.map(
+            Effect.promise(() => tus.ask("GET", path)),
+            ({ body }) => (body as { readonly file: unknown }).file !== null
+          )
+        yield* eventually("a file", isFile(good))
+        const tries = (id: string) =>
+          Effect.map(
+            sql<{ triedAt: Date | null; hours: number }>`SELECT u.tried_at AS "triedAt",
+              extract(epoch FROM b.expires_at - now())::float8 / 3600 AS hours
+              FROM uploads u JOIN blob_uploads b USING (id) WHERE id = ${id}`,
+            ([row]) => row
+          )
+        yield* eventually(
+          "tried",
+          Effect.map(tries("upl_150"), (row) => row?.triedAt !== null)
+        )
+        assert.isBelow((yield* tries("upl_1"))?.hours ?? 24, 23.1, "a try does not make its day longer")
+        // More than once: a try that is under way leaves its upload as it was.
+        const ended = sql`UPDATE blob_uploads SET expires_at = now() - interval '1 s'
+          WHERE user_id = ${caller.userId} AND NOT busy`
+        const left = sql`SELECT 1 FROM uploads WHERE user_id = ${caller.userId} AND done_at IS NULL`
+        yield* eventually(
+          "over",
+          Effect.map(Effect.andThen(ended, left), (rows) => rows.length === 0)
+        )
+      })
+    )
+
+    it.effect("is over where a part that it is made of is", () =>
+      Effect.gen(function* () {
+        const { server } = yield* TestServer
+        const sql = yield* SqlClient
+        const { tus } = yield* client(server)
+        const path = yield* Effect.promise(() => tus.begin(3, { filename: "joined" }))
+        const part = `upl_${"0".repeat(22)}`
+        yield* sql`UPDATE uploads SET kind = 'joined', parts = ARRAY[${part}] WHERE id = ${idOf(path)}`
+        assert.strictEqual((yield* Effect.promise(() => tus.head(path))).status, 410)
       })
     )
   }

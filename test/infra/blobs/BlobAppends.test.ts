@@ -1,10 +1,11 @@
-import { writeFileSync } from "node:fs"
+import { mkdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { JoinedFiles } from "#src/infra/blobs/JoinedFiles.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { incoming, newUser, ownerOf, pieces, sha256Of, sourceOf, tagOf, temporaryFiles } from "./BlobSteps.ts"
 
@@ -140,6 +141,105 @@ layer(stores, { excludeTestServices: true })("uploads in several requests", (it)
       assert.strictEqual(yield* tagOf(one.join(lost, parts)), "UploadGone")
       yield* one.abort(lost)
       assert.deepStrictEqual(yield* temporaryFiles, [])
+    })
+  )
+
+  it.effect("a part that goes amid a join ends it, and is named", () =>
+    Effect.gen(function* () {
+      const { directory } = yield* BlobStore
+      const path = join(directory, "tmp", "join.0")
+      writeFileSync(path, "abc")
+      const joined = new JoinedFiles(
+        [
+          { id: "upl_1", path, bytes: 3 },
+          { id: "upl_2", path: `${path}.none`, bytes: 3 }
+        ],
+        0
+      )
+      const read = Effect.map(
+        Effect.flatMap(
+          Effect.promise(() => joined.next()),
+          Effect.fromResult
+        ),
+        (bytes) => String(bytes)
+      )
+      assert.strictEqual(yield* read, "abc")
+      assert.deepInclude(yield* Effect.flip(read), { _tag: "UploadGone", id: "upl_2" })
+      // One that was cut short is none either.
+      const short = new JoinedFiles([{ id: "upl_1", path, bytes: 4 }], 3)
+      const rest = Effect.flatMap(
+        Effect.promise(() => short.next()),
+        Effect.fromResult
+      )
+      assert.strictEqual(yield* tagOf(rest), "UploadGone")
+      yield* Effect.promise(() => Promise.all([joined.close(), short.close()]))
+      rmSync(path)
+    })
+  )
+
+  it.effect("a copy that a killed request left half made is not gone on with", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const sql = yield* SqlClient
+      const user = yield* newUser
+      const id = yield* blobs.begin(incoming(user))
+      yield* blobs.append(id, 0, pieces(["abcd"]))
+      // The request before took the upload from one that is dead, and was killed amid its copy.
+      const [row] = yield* sql<{ epoch: number }>`UPDATE blob_uploads SET busy = true, epoch = epoch + 1
+        WHERE id = ${id} RETURNING epoch`
+      const half = join(blobs.directory, "tmp", `${id}.${row?.epoch}`)
+      writeFileSync(half, "ab")
+      assert.strictEqual(yield* blobs.append(id, 4, pieces(["ef"])), 6)
+      const blob = yield* finished(blobs, id, "append 8", user)
+      assert.strictEqual(blob.sha256, sha256Of(Buffer.from("abcdef")))
+      rmSync(half)
+      assert.deepStrictEqual(yield* temporaryFiles, [])
+    })
+  )
+
+  it.effect("its file has a second name before the transaction, which is gone behind one that fails", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const user = yield* newUser
+      const id = yield* blobs.begin(incoming(user))
+      yield* blobs.append(id, 0, pieces(["kept"]))
+      const names = blobs.finish(id, () =>
+        Effect.flatMap(temporaryFiles, (files) => Effect.fail(files.length))
+      )
+      assert.strictEqual(yield* Effect.flip(names), 2)
+      assert.deepStrictEqual(yield* temporaryFiles, [`${id}.0`])
+      yield* blobs.abort(id)
+    })
+  )
+
+  it.effect("a try that fails makes no upload last longer", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const sql = yield* SqlClient
+      const user = yield* newUser
+      const id = yield* blobs.begin(incoming(user))
+      yield* blobs.append(id, 0, pieces(["kept"]))
+      yield* sql`UPDATE blob_uploads SET expires_at = now() + interval '1 minute' WHERE id = ${id}`
+      const row = Effect.map(
+        sql<{
+          busy: boolean
+          endsAt: Date
+        }>`SELECT busy, expires_at AS "endsAt" FROM blob_uploads WHERE id = ${id}`,
+        ([found]) => found
+      )
+      const before = yield* row
+      assert.strictEqual(yield* tagOf(blobs.finish(id, () => Effect.fail("refused"))), "refused")
+      assert.deepStrictEqual(yield* row, before)
+      // Its bytes cannot be read.
+      const path = join(blobs.directory, "tmp", `${id}.0`)
+      rmSync(path)
+      mkdirSync(path)
+      yield* sql`UPDATE blob_uploads SET written = 0 WHERE id = ${id}`
+      const other = yield* BlobStore.in(blobs.directory)
+      yield* Effect.exit(other.finish(id, () => Effect.void))
+      assert.deepInclude(yield* row, { busy: false })
+      rmdirSync(path)
+      yield* blobs.abort(id)
     })
   )
 

@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process"
-import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
-import { root } from "#test/harness/ServerProcess.ts"
-import { describeWith, requirement } from "#test/harness/Requirement.ts"
+import { pythonClients, pythonHome } from "#test/harness/PythonClients.ts"
+import { describeWith } from "#test/harness/Requirement.ts"
 import {
   assertHearsCall,
   assertHearsError,
@@ -17,12 +16,6 @@ import {
 } from "./RecordedServer.ts"
 
 const run = promisify(execFile)
-
-const home = join(root, ".runtime/python")
-
-const clients = requirement("Python clients in .runtime/python", () =>
-  existsSync(join(home, "installed")) ? undefined : "npm test installs them where it can; see what it says"
-)
 
 interface PythonClient {
   readonly name: string
@@ -39,7 +32,7 @@ const kinds: ReadonlyArray<PythonClient> = [
     name: "openai 3 in Python",
     reader: "openai",
     tells: ["id", "usage", "cost"],
-    path: join(home, "openai-3")
+    path: join(pythonHome, "openai-3")
   },
   { name: "LiteLLM's openrouter/", reader: "litellm", tells: ["id"], path: "" },
   {
@@ -54,7 +47,7 @@ const kinds: ReadonlyArray<PythonClient> = [
 
 const models: ReadonlyArray<string> = Object.values(recorded)
 
-describeWith(clients, "a stream read in Python by clients that are not modified", () => {
+describeWith(pythonClients, "a stream read in Python by clients that are not modified", () => {
   let running: RecordedServer
   beforeAll(async () => {
     running = await startRecordedServer()
@@ -71,7 +64,7 @@ describeWith(clients, "a stream read in Python by clients that are not modified"
       LITELLM_LOCAL_MODEL_COST_MAP: "True"
     }
     const args = [script, reader, running.baseURL, running.caller.key, ...models]
-    const { stdout } = await run(join(home, "bin/python"), args, { env })
+    const { stdout } = await run(join(pythonHome, "bin/python"), args, { env })
     // LiteLLM prints advice for people.
     return JSON.parse(stdout.trim().split("\n").at(-1) ?? "")
   }

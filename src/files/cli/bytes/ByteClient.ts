@@ -113,18 +113,25 @@ const isOfConnection = (error: unknown): boolean => {
   return connectionCodes.test(error.code) || !Predicate.hasProperty(error, "path")
 }
 
+/** Waits, and the end of them. */
+export interface Waiting {
+  readonly signal: AbortSignal
+  /** absent: in real time */
+  readonly pause?: (millis: number) => Promise<void>
+}
+
 /** Pauses between tries, for as long as something comes now and then. */
 export class Patience {
   readonly #url: string
-  readonly #signal: AbortSignal
   readonly #triesMost: number
+  readonly #pause: (millis: number) => Promise<void>
   #tries = 0
 
   /** @param triesMost tries in sequence that get nowhere */
-  constructor(url: string, signal: AbortSignal, triesMost = 10) {
+  constructor(url: string, { pause, signal }: Waiting, triesMost = 10) {
     this.#url = url
-    this.#signal = signal
     this.#triesMost = triesMost
+    this.#pause = pause ?? ((millis) => sleep(millis, undefined, { signal }))
   }
 
   progressed(): void {
@@ -139,7 +146,7 @@ export class Patience {
     const pause = Math.min(lastPauseMillis, firstPauseMillis * 2 ** (this.#tries - 1))
     // So that those who were cut off together do not come back together.
     const spread = pause * (0.75 + Math.random() / 2)
-    await sleep(Math.max(askedSeconds * 1000, spread), undefined, { signal: this.#signal })
+    await this.#pause(Math.max(askedSeconds * 1000, spread))
   }
 }
 

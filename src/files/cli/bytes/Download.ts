@@ -1,13 +1,12 @@
 import { CommandFailed } from "#src/cli/CommandFailed.ts"
 import { rootOf } from "#src/cli/Connection.ts"
-import { accepted, type Answer, type ByteClient, discard, Patience } from "./ByteClient.ts"
+import { accepted, type Answer, type ByteClient, discard, Patience, type Waiting } from "./ByteClient.ts"
 import type { Sink } from "./PartFile.ts"
 import { lookAt, partial, type RemoteBytes, unsatisfiable } from "./RemoteBytes.ts"
 
-interface Told {
+interface Told extends Waiting {
   /** bytes that are there now */
   readonly onBytes: (offset: number) => void
-  readonly signal: AbortSignal
 }
 
 /** Where the bytes of a 206 begin; undefined: nowhere that can be used. */
@@ -50,7 +49,7 @@ export const download = async (
   let remote = first
   // Of a link with a cap a request without a range would be one more use.
   let isBegun = remote.isResumed || sink.offset > 0
-  const patience = new Patience(remote.url, told.signal)
+  const patience = new Patience(remote.url, told)
   for (;;) {
     const before = sink.offset
     if (isBegun && before === remote.sizeBytes && before > 0) break
@@ -69,7 +68,7 @@ export const download = async (
     const isSame = answer.header("etag") === remote.etag
     if (status === unsatisfiable || (status === partial && startOf(answer) !== before) || !isSame) {
       discard(answer)
-      remote = await lookAt(client, remote, told.signal)
+      remote = await lookAt(client, remote, told)
       await sink.restart(remote)
       await patience.wait("It changes again and again")
       continue

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto"
 import { type FileHandle, link, open, readFile, rename, rm, utimes, writeFile } from "node:fs/promises"
-import { dirname } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { Predicate, Schema } from "effect"
 import { CommandFailed } from "#src/cli/CommandFailed.ts"
 import { rootOf } from "#src/cli/Connection.ts"
@@ -156,8 +156,26 @@ export class PartFile implements Sink {
   }
 }
 
-const partOf = (path: string): string => `${path}.part`
-const markOf = (path: string): string => `${path}.part.json`
+/** of a name, on the file systems there are */
+const nameBytesMost = 255
+const markEnd = ".part.json"
+
+/** The beginning of the names of a part and of its mark. In those of a very long FILE a hash stands for its end. */
+const stemOf = (path: string): string => {
+  const name = basename(path)
+  const most = nameBytesMost - markEnd.length
+  if (Buffer.byteLength(name) <= most) return path
+  const hash = `~${createHash("sha256").update(name).digest("hex").slice(0, 16)}`
+  let stem = ""
+  for (const character of name) {
+    if (Buffer.byteLength(stem + character + hash) > most) break
+    stem += character
+  }
+  return join(dirname(path), stem + hash)
+}
+
+const partOf = (path: string): string => `${stemOf(path)}.part`
+const markOf = (path: string): string => stemOf(path) + markEnd
 
 /** It is read too, for its hash. */
 const openPart = async (path: string): Promise<FileHandle> => {

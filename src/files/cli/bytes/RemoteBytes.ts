@@ -1,5 +1,13 @@
 import { safeFilename } from "#src/http/ContentDisposition.ts"
-import { type Answer, accepted, ByteClient, discard, type Headers, Patience } from "./ByteClient.ts"
+import {
+  type Answer,
+  accepted,
+  ByteClient,
+  discard,
+  type Headers,
+  Patience,
+  type Waiting
+} from "./ByteClient.ts"
 
 /** Where bytes are. */
 export interface Address {
@@ -70,10 +78,10 @@ const described = (address: Address, answer: Answer, isResumed: boolean): Remote
 const triesMost = 3
 
 /** Asks by GET, whose errors alone have words. */
-const explain = (client: ByteClient, { headers, url }: Address, signal: AbortSignal): Promise<Answer> =>
+const explain = (client: ByteClient, { headers, url }: Address, waiting: Waiting): Promise<Answer> =>
   accepted(
-    () => client.ask({ method: "GET", url, headers: { ...headers, range: "bytes=0-0" } }, signal),
-    new Patience(url, signal, triesMost)
+    () => client.ask({ method: "GET", url, headers: { ...headers, range: "bytes=0-0" } }, waiting.signal),
+    new Patience(url, waiting, triesMost)
   )
 
 /**
@@ -83,13 +91,13 @@ const explain = (client: ByteClient, { headers, url }: Address, signal: AbortSig
 export const lookAt = async (
   client: ByteClient,
   address: Address,
-  signal: AbortSignal
+  waiting: Waiting
 ): Promise<RemoteBytes> => {
   const { headers, url } = address
   const head = (more: Headers): Promise<Answer> =>
     accepted(
-      () => client.ask({ method: "HEAD", url, headers: { ...headers, ...more } }, signal),
-      new Patience(url, signal, triesMost),
+      () => client.ask({ method: "HEAD", url, headers: { ...headers, ...more } }, waiting.signal),
+      new Patience(url, waiting, triesMost),
       missing
     )
   const answer = await head({})
@@ -98,7 +106,7 @@ export const lookAt = async (
   const again = await head({ range: "bytes=0-" })
   discard(again)
   if (!missing.has(again.status)) return described(address, again, true)
-  const surprise = await explain(client, address, signal)
+  const surprise = await explain(client, address, waiting)
   discard(surprise)
   return described(address, surprise, true)
 }

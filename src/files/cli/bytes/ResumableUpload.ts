@@ -1,6 +1,6 @@
 import { Readable } from "node:stream"
 import { CommandFailed } from "#src/cli/CommandFailed.ts"
-import { RequestRefused } from "#src/cli/Connection.ts"
+import { RequestRefused, ServerUnreachable } from "#src/cli/Connection.ts"
 import {
   accepted,
   type Answer,
@@ -9,6 +9,7 @@ import {
   ConnectionCut,
   discard,
   Patience,
+  refusalText,
   refused
 } from "./ByteClient.ts"
 import { bytesOf, type LocalFile } from "./LocalFiles.ts"
@@ -47,7 +48,7 @@ const tus = { "tus-resumable": "1.0.0" }
 
 /** A long file, in as many requests as it takes; each goes on where the one before was cut. */
 export class ResumableUpload {
-  readonly #client: ByteClient
+  readonly #client: Pick<ByteClient, "ask">
   readonly #target: UploadTarget
   readonly #file: LocalFile
   readonly #sha256: string
@@ -57,13 +58,19 @@ export class ResumableUpload {
   /** bytes that were told of */
   #shown = 0
 
-  constructor(client: ByteClient, target: UploadTarget, file: LocalFile, sha256: string, told: Told) {
+  constructor(
+    client: Pick<ByteClient, "ask">,
+    target: UploadTarget,
+    file: LocalFile,
+    sha256: string,
+    told: Told
+  ) {
     this.#client = client
     this.#target = target
     this.#file = file
     this.#sha256 = sha256
     this.#told = told
-    this.#patience = new Patience(target.url, told.signal)
+    this.#patience = new Patience(target.url, told)
   }
 
   /** @param path of an upload that an earlier run began */
@@ -80,9 +87,7 @@ export class ResumableUpload {
         this.#show(this.#file.sizeBytes)
         return { file: this.#file, fileId: now.fileId, sha256: this.#sha256 }
       }
-      const before: number = now.offset
-      now = await this.#append(url, before)
-      if (now !== undefined && now.offset > before) this.#patience.progressed()
+      now = await this.#append(url, now.offset)
     }
   }
 
@@ -129,11 +134,14 @@ export class ResumableUpload {
       "content-length": String(sizeBytes - offset),
       "upload-offset": String(offset)
     }
+    let isTaken = false
     try {
       const answer = await this.#client.ask({ method: "PATCH", url, headers, body }, this.#told.signal)
       const { status } = answer
       if (status < 300) return progressOf(answer)
-      if (isGone(status) || status === conflict) discard(answer)
+      isTaken = status === conflict
+      if (isTaken) await this.#giveWay(answer)
+      else if (isGone(status)) discard(answer)
       else await refused(answer, this.#patience)
     } catch (error) {
       if (fault instanceof CommandFailed) throw fault
@@ -142,7 +150,19 @@ export class ResumableUpload {
     } finally {
       body.destroy()
     }
-    return this.#look(url)
+    const now = await this.#look(url)
+    // Of two runs of one file the other one may have brought it.
+    if (now !== undefined && now.offset > offset && !isTaken) this.#patience.progressed()
+    return now
+  }
+
+  /** Another run goes on with the upload: longer and longer each time, and not for ever, so that one of them comes to the end. */
+  async #giveWay(answer: Answer): Promise<void> {
+    const problem = await refusalText(answer)
+    await this.#patience.wait(problem).catch((error: unknown) => {
+      if (!(error instanceof ServerUnreachable)) throw error
+      throw new RequestRefused({ text: `${this.#file.path}: ${problem}` })
+    })
   }
 
   #accepted(asked: Asked, taken?: ReadonlySet<number>): Promise<Answer> {

@@ -1,4 +1,4 @@
-import type { Headers } from "./ByteClient.ts"
+import type { Headers, Waiting } from "./ByteClient.ts"
 import type { LocalFile } from "./LocalFiles.ts"
 
 /** A directory of the server that files go to. */
@@ -12,6 +12,15 @@ export interface UploadTarget {
   readonly below: string
 }
 
+/** The current version of a file of the server. */
+export interface FileThere {
+  readonly fileId: string
+  readonly sha256: string
+}
+
+/** The files of the server at the paths of these, which have no entry where there is none; undefined: the key may not read. */
+export type Look = (files: ReadonlyArray<LocalFile>) => Promise<ReadonlyMap<LocalFile, FileThere> | undefined>
+
 /** A file that the server has. */
 export interface SentFile {
   readonly file: LocalFile
@@ -19,8 +28,7 @@ export interface SentFile {
   readonly sha256: string
 }
 
-export interface Told {
+export interface Told extends Waiting {
   /** more bytes have gone; fewer, where some are to go again */
   readonly onBytes: (bytes: number) => void
-  readonly signal: AbortSignal
 }
