@@ -47,9 +47,9 @@ layer(stores, { excludeTestServices: true, timeout: 240_000 })("account files", 
         ([row]) => row?.n ?? 0
       )
       let amid = 0
-      for (let round = 0; round < 4; round++) {
+      for (let round = 0; round < 3; round++) {
         for (const server of pair) void server.launch()
-        const target = Math.floor((filesMade * (round + 1)) / 6)
+        const target = Math.floor((filesMade * (round + 1)) / 5)
         // Until some of them are adopted, and then a little.
         while ((yield* adopted) < target && !pair.every(({ isGone }) => isGone))
           yield* Effect.promise(() => sleep(2))

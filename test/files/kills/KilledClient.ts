@@ -90,6 +90,7 @@ export class KilledClient {
       "deleted version": () => this.deleteVersion()
     }
     const names = Object.keys(steps) as ReadonlyArray<keyof typeof steps>
+    for (const name of names) this.count(name, 0)
     while (!signal.aborted) {
       const name = names[this.random.below(names.length)] ?? "form"
       if (await steps[name]()) this.count(name)
@@ -104,8 +105,8 @@ export class KilledClient {
     }
   }
 
-  private count(name: string): void {
-    this.answers.counts.set(name, (this.answers.counts.get(name) ?? 0) + 1)
+  private count(name: string, more = 1): void {
+    this.answers.counts.set(name, (this.answers.counts.get(name) ?? 0) + more)
   }
 
   /** Undefined: the connection went with the server, there is none at the moment, or it refuses for a reason of its own. */

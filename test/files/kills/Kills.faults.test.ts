@@ -25,6 +25,9 @@ const killsWhenFull = Number(process.env["FILE_KILLS"] ?? 4)
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000)
 const message = `SIMULATION_SEED=${seed} FILE_KILLS=${process.env["FILE_KILLS"] ?? ""}`
 
+/** A busy machine takes its time. */
+const patienceMillis = 300_000
+
 const storesWith = (blobsDirectory?: string) =>
   FirstBoot.layer.pipe(
     Layer.provideMerge(BlobStore.layer),
@@ -56,8 +59,10 @@ const killBoth = (sides: ReadonlyArray<FileServer>, random: SeededRandom): Promi
       const answers = 20 + random.below(60)
       const laterMillis = random.below(50)
       await side.start()
-      await until("it answers", async () =>
-        side.answers >= answers || side.isGone ? undefined : `${side.answers} of ${answers}`
+      await until(
+        "it answers",
+        async () => (side.answers >= answers || side.isGone ? undefined : `${side.answers} of ${answers}`),
+        patienceMillis
       )
       await sleep(laterMillis)
       await side.kill()
@@ -98,8 +103,13 @@ const assertEnd = ({ answers, key, last, over, working }: Effect.Success<ReturnT
   Effect.gen(function* () {
     const sql = yield* SqlClient
     yield* Effect.promise(async () => {
-      over.abort()
       await last.start()
+      await until(
+        "all kinds of work were done",
+        async () => [...answers.counts].find(([, times]) => times === 0)?.[0],
+        patienceMillis
+      )
+      over.abort()
       await working
     })
     yield* eventually(

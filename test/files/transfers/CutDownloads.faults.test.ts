@@ -11,9 +11,9 @@ import {
   endOf,
   hashOf,
   madeLarge,
-  mebibytes,
   ownDirectory,
-  served
+  served,
+  timeout
 } from "./CutDownloads.ts"
 
 const programs = requirement("curl and wget", () =>
@@ -37,7 +37,7 @@ const byWget = async (url: string, headers: ReadonlyArray<string>, to: string): 
 }
 
 describeWith(programs, "a download that is cut", () => {
-  layer(served, { excludeTestServices: true, timeout: 120_000 + 1_000 * mebibytes })((it) => {
+  layer(served, { excludeTestServices: true })((it) => {
     /** Downloads with both programs through proxies that cut, and compares. */
     const assertGoesOn = Effect.fnUntraced(function* (
       path: string,
@@ -54,21 +54,27 @@ describeWith(programs, "a download that is cut", () => {
       }
     })
 
-    it.effect("of an archive is gone on with by curl -C - and wget -c, byte for byte", () =>
-      Effect.gen(function* () {
-        const made = yield* madeLarge("directory")
-        yield* assertGoesOn(made.path, made, [`Authorization: Bearer ${made.key}`])
-      }).pipe(Effect.scoped)
+    it.effect(
+      "of an archive is gone on with by curl -C - and wget -c, byte for byte",
+      () =>
+        Effect.gen(function* () {
+          const made = yield* madeLarge("directory")
+          yield* assertGoesOn(made.path, made, [`Authorization: Bearer ${made.key}`])
+        }).pipe(Effect.scoped),
+      timeout
     )
 
     for (const kind of ["file", "directory"] as const)
-      it.effect(`of a capped link to a ${kind} is so, too, and counts once each`, () =>
-        Effect.gen(function* () {
-          const made = yield* madeLarge(kind)
-          const token = yield* cappedLink(made.key, made.target, 2)
-          yield* assertGoesOn(`/direct/${token}`, made, [])
-          assert.deepStrictEqual(yield* endOf(made.key, token), { uses: 2, downloads: 2, status: 410 })
-        }).pipe(Effect.scoped)
+      it.effect(
+        `of a capped link to a ${kind} is so, too, and counts once each`,
+        () =>
+          Effect.gen(function* () {
+            const made = yield* madeLarge(kind)
+            const token = yield* cappedLink(made.key, made.target, 2)
+            yield* assertGoesOn(`/direct/${token}`, made, [])
+            assert.deepStrictEqual(yield* endOf(made.key, token), { uses: 2, downloads: 2, status: 410 })
+          }).pipe(Effect.scoped),
+        timeout
       )
   })
 })

@@ -1,4 +1,4 @@
-import { randomBytes, createHash } from "node:crypto"
+import { createHash, randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -16,6 +16,8 @@ import { ensured, plain, treeLayer } from "../tree/TreeSteps.ts"
 /** Of the file, and of the directory; by hand also `DOWNLOAD_MIB=2048` with `DOWNLOAD_CUTS=50`. */
 export const mebibytes = Number(process.env["DOWNLOAD_MIB"] ?? 24)
 export const cuts = Number(process.env["DOWNLOAD_CUTS"] ?? 8)
+
+export const timeout = { timeout: 120_000 + 1_000 * mebibytes } as const
 
 export const served = treeLayer.pipe(Layer.provideMerge(TestServer.own()))
 
@@ -56,7 +58,7 @@ export const madeLarge = Effect.fnUntraced(function* (kind: "file" | "directory"
   return { key, path, sha256, target: kind === "file" ? { fileId } : { directoryId: directory.id } }
 })
 
-/** The proxy that cuts a download, and how many bytes that has. */
+/** A proxy that cuts the download of this path so often, each time at a random byte. */
 export const cutting = Effect.fnUntraced(function* (path: string, key: string, seed: number) {
   const { ask, port } = yield* TestServer
   const head = yield* ask("HEAD", path, { key })
