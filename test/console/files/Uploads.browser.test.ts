@@ -148,6 +148,24 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     await page.getByRole("heading", { name: "Uploads" }).waitFor({ state: "detached" })
   })
 
+  it("stays where it is when a file is dropped beside the list", async () => {
+    const directory = await onDisk({ "beside.txt": "beside" })
+    await user.put("beside/other.txt", "other")
+    const { entry, page, query } = await user.open("?room=files&path=beside")
+    await entry("other.txt").waitFor()
+    // A driven browser opens no file that is dropped; a person's does where the page lets it.
+    await page.evaluate(`addEventListener("dragover", ({ dataTransfer, defaultPrevented }) => {
+      document.body.dataset.dropped = defaultPrevented + " " + dataTransfer.dropEffect
+    })`)
+    await drop(page, [join(directory, "beside.txt")], ".files-bar")
+    assert.strictEqual(await page.locator("body").getAttribute("data-dropped"), "true none")
+    await drop(page, [join(directory, "beside.txt")])
+    await isDone(page, "1 file uploaded")
+    assert.strictEqual(query(), "?room=files&path=beside")
+    const [file, ...others] = await filesNamed("beside.txt")
+    assert.deepStrictEqual([file?.path, others], ["beside/beside.txt", []])
+  })
+
   it("goes on by itself after a reload in the middle, from where the server was, and sends nothing twice", async () => {
     const bytes = distinct(6 * megabyte, 2)
     const directory = await onDisk({ "folder/middle.bin": bytes })
