@@ -93,7 +93,8 @@ class Load {
 
   /** A connection has opened, or opened again. */
   opened(connection: Connection): void {
-    if (this.opening === 0) return this.release(connection)
+    // One that was closed while it was idle is so still.
+    if (this.opening === 0) return this.idle.includes(connection) ? undefined : this.release(connection)
     this.idle.push(connection)
     this.opening--
     if (this.opening === 0) this.begin()
@@ -250,7 +251,10 @@ class Connection {
         return true
       }
     }
-    const socket = connect({ port, host, noDelay: true, onread }, () => this.load.opened(this))
+    const socket = connect({ port, host, noDelay: true, onread }, () => {
+      // A request may have been written while it opened.
+      if (!this.isBusy) this.load.opened(this)
+    })
     this.socket = socket
     socket.on("error", () => socket.destroy())
     socket.on("close", () => {
