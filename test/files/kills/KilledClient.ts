@@ -124,7 +124,8 @@ export class KilledClient {
       const answer = await fetch(side.url + path, { method, headers: all, body: body ?? null })
       const text = await answer.text()
       const { status } = answer
-      assert.include([...statuses, ...refusals, 503], status, `${method} ${path} ${text} ${message}`)
+      if (![...statuses, ...refusals, 503].includes(status))
+        assert.fail(`${method} ${path} ${status} ${text} ${message}\n${side.errors}`)
       side.answers++
       const isJson = text !== "" && answer.headers.get("content-type")?.includes("json") === true
       if (statuses.includes(status))
@@ -296,12 +297,12 @@ export class KilledClient {
   private async restoreVersion(): Promise<boolean> {
     const version = this.purgeable()
     if (version === undefined) return false
-    const { bucket, groupId, id } = version
-    const path = `/api/files/${id}/restore?onConflict=rename`
+    const path = `/api/files/${version.id}/restore?onConflict=rename`
     const answer = await this.ask("POST", path, [200, 404, 409])
     if (answer?.status !== 200) return false
-    const { fileHash, id: newId } = answer.json as StoredFile
-    this.answers.versions.set(newId, { sha256: fileHash, groupId, bucket })
+    // A file that is moved to the trash meanwhile has its name taken by a new one.
+    const { fileHash, id, versionGroupId: groupId } = answer.json as StoredFile
+    this.answers.versions.set(id, { sha256: fileHash, groupId, bucket: version.bucket })
     return true
   }
 
