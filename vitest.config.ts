@@ -46,9 +46,9 @@ export default defineConfig({
           ...shared,
           name: "browser",
           include: [patternsOf.browser],
-          // One Chromium and one server for all files, when the others are done (where all tiers are run at once).
+          // A Chromium and a server for each of two processes, when the others are done (where all tiers are run at once).
           isolate: false,
-          maxWorkers: 1,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 }
         }
       }

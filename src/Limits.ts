@@ -109,6 +109,9 @@ const serverLimits = {
   /** a worker without a job for so long is ended */
   workerIdleMillis: 300_000,
 
+  /** a body that comes more slowly than 1 KiB/s for so long is answered 408 */
+  slowBodyMillis: 10_000,
+
   /** after SIGTERM everything in flight is given this long */
   drainMillis: 20_000,
   /** between /readyz turning 503 and the listener closing, so that a load balancer looks away first */

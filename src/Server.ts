@@ -81,6 +81,7 @@ const front = (
     limits: {
       maxConnections,
       maxHeaderBytes: limits.headerBytes,
+      slowUploadWindowMillis: limits.slowBodyMillis,
       drainDeadlineMillis: limits.drainMillis
     }
   }).pipe(

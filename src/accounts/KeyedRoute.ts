@@ -77,6 +77,11 @@ export class KeyedExchange {
     this.headers.splice(at < 0 ? this.headers.length : at, at < 0 ? 0 : 1, [name, value])
   }
 
+  /** The answer that `send` gives says that its connection is not used again. */
+  lastOfConnection(): void {
+    this.#reply.lastOfConnection()
+  }
+
   send(status: number, headers: Headers, body?: string | Uint8Array): void {
     this.#answers(status)
     this.#reply.send(status, [...this.headers, ...headers], body)

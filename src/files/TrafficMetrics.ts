@@ -88,6 +88,10 @@ class CountedReply implements RawReply {
     this.#reply.onAbort(listener)
   }
 
+  lastOfConnection(): void {
+    this.#reply.lastOfConnection()
+  }
+
   cut(): void {
     this.#reply.cut()
   }

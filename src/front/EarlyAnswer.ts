@@ -12,11 +12,13 @@ interface Discardable {
   discard(done: (outcome: Discarded) => void): void
 }
 
-const endings = { Complete: "keep", TooLong: "announce", TooSlow: "close" } as const
+const endings = { TooLong: "announce", TooSlow: "close" } as const
 
 /** The one answer to a request of a raw route, which may be chosen before its body has come. */
 export class EarlyAnswer {
   isChosen = false
+  /** the answer says that its connection is not used again */
+  isLast = false
   private readonly body: Discardable | undefined
 
   constructor(body: Discardable | undefined) {
@@ -27,9 +29,10 @@ export class EarlyAnswer {
   choose(answer: (ending: Ending) => void): void {
     const { body } = this
     this.isChosen = true
-    if (body === undefined) answer("keep")
+    const kept = this.isLast ? "announce" : "keep"
+    if (body === undefined) answer(kept)
     else if (body.isSlow) answer("close")
-    else body.discard((outcome) => answer(endings[outcome]))
+    else body.discard((outcome) => answer(outcome === "Complete" ? kept : endings[outcome]))
   }
 
   /** the answer need not wait for the body */

@@ -64,6 +64,8 @@ export interface RawReply extends HotReply {
   sendFile(status: number, headers: Headers, file: FileRange, sent?: FileSent): void
   /** The same of bytes that come from anywhere; the source is the front's from the call on, as the descriptor is. */
   sendSource(status: number, headers: Headers, source: ByteSource, sent?: FileSent): void
+  /** Before `send`: the answer says that its connection is not used again. */
+  lastOfConnection(): void
   /** Ends the connection, so that an answer that was begun cannot pass for a whole one. It counts as an abort. */
   cut(): void
 }

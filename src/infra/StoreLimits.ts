@@ -2,6 +2,8 @@
 export const storeLimits = {
   /** connections of this process */
   postgresConnections: 10,
+  /** … of which changes of one user's files, which may wait for each other, have so many at most */
+  changesPerUser: 4,
   /**
    * a connection attempt that takes longer has failed: long enough for a busy machine, where the event loop stands still for
    * seconds while the program's modules are loaded

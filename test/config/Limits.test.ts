@@ -71,7 +71,8 @@ const below: ReadonlyArray<readonly [smaller: number, larger: number, why: strin
   [limits.storeRestartMinMillis, limits.storeRestartMaxMillis, "pauses grow"],
   [limits.breakerMinMillis, limits.breakerMaxMillis, "pauses grow"],
   [limits.catalogueRetryMinMillis, limits.catalogueRetryMaxMillis, "pauses grow"],
-  [limits.connectionsMin, limits.connections, "the least is below the most"]
+  [limits.connectionsMin, limits.connections, "the least is below the most"],
+  [2 * limits.changesPerUser, limits.postgresConnections, "changes of two users leave connections for others"]
 ]
 
 const repeated = (names: ReadonlyArray<string | number>): ReadonlyArray<string | number> =>

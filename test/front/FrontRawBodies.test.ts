@@ -58,6 +58,24 @@ describe.each(engines)("pulled bodies on %s", (engine) => {
       client.destroy()
     }))
 
+  it("are behind an answer that says that its connection is not used again, where that is asked for", () =>
+    staged(engine, async ({ port }, arrival) => {
+      for (const [status, text] of [
+        [200, "done"],
+        [204, ""]
+      ] as const) {
+        const client = await RawClient.open(port)
+        await client.send(`${head(4)}body`)
+        const { body, reply } = await arrival()
+        if (status === 200) await drained(body)
+        reply.lastOfConnection()
+        reply.send(status, [], text)
+        const heard = await client.until((so) => so.includes("\r\n\r\n") && so.endsWith(text))
+        assert.match(heard, /\r\nconnection: close\r\n/i)
+        client.destroy()
+      }
+    }))
+
   it("leave a connection that serves the next request, however they were pulled", () =>
     staged(
       engine,

@@ -13,6 +13,7 @@ import type { DirectoryChange, NewDirectory } from "#schemas/files/Directory.ts"
 import { bucketName, entryName } from "#schemas/files/Names.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
+import { inUserTurn } from "#src/infra/postgres/UserTurns.ts"
 import type { Limits } from "#src/Limits.ts"
 import { writesNamed } from "../access/Reach.ts"
 import { nameTaken } from "./FreeNames.ts"
@@ -77,7 +78,7 @@ const creatingOf = ({ directoryFor, sql, tree }: Parts): DirectoryChanges["Servi
     const name = yield* parentId === null ? bucketName("name", sent) : entryName("name", sent)
     if (parentId === null) yield* writesNamed(reach, name)
     const parent = parentId === null ? undefined : yield* directoryFor(caller, parentId, "write")
-    return yield* sql.withTransaction(tree.create(userId, parent, name))
+    return yield* tree.create(userId, parent, name).pipe(sql.withTransaction, inUserTurn(sql, userId))
   })
 
 /** It is there for what is sent, and has no other place. */
@@ -135,6 +136,7 @@ const updatingOf = (parts: Parts): DirectoryChanges["Service"]["update"] => {
     })
     return yield* holdingAlone(
       sql,
+      caller.userId,
       look,
       ({ directory, parent }) => [directory.bucketId, parent?.bucketId ?? directory.bucketId],
       Effect.fnUntraced(function* ({ directory, parent }) {

@@ -13,6 +13,7 @@ import { entryName, searchName } from "#schemas/files/Names.ts"
 import type { OnConflict } from "#schemas/files/TreeTerms.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
+import { inUserTurn } from "#src/infra/postgres/UserTurns.ts"
 import { freeName, nameTaken } from "./FreeNames.ts"
 import { type Caller, checkIfMatch, directoryFor, etagOfFile, holdingAlone } from "./Holding.ts"
 import { StorageRoom } from "./StorageRoom.ts"
@@ -145,6 +146,7 @@ const movingOf = (parts: Parts): FileChanges["Service"]["move"] => {
     })
     return yield* holdingAlone(
       sql,
+      caller.userId,
       look,
       ({ file, to }) => [file.bucketId, to.bucketId],
       Effect.fnUntraced(function* ({ file, to }) {
@@ -193,7 +195,7 @@ const copyingOf = (parts: Parts): Pick<FileChanges["Service"], "copy" | "revert"
         return yield* Effect.mapError(written, (error) =>
           error._tag === "Conflict" && error.code === "other_version" ? nameTaken : error
         )
-      }).pipe(sql.withTransaction),
+      }).pipe(sql.withTransaction, inUserTurn(sql, caller.userId)),
     revert: (caller, id, ifMatch) =>
       Effect.gen(function* () {
         const file = yield* foundFor(parts, caller, id, "write")
@@ -202,6 +204,6 @@ const copyingOf = (parts: Parts): Pick<FileChanges["Service"], "copy" | "revert"
         if (file.isCurrent) return file
         const directory = yield* directoryOf(parts, file)
         return yield* write(file, directory, file.name, ifMatch === undefined ? undefined : current.id)
-      }).pipe(sql.withTransaction)
+      }).pipe(sql.withTransaction, inUserTurn(sql, caller.userId))
   }
 }

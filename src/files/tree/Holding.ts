@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Conflict, NotFound, PreconditionFailed } from "#schemas/core/Problem.ts"
+import { inUserTurn } from "#src/infra/postgres/UserTurns.ts"
 import type { Reach } from "../access/Reach.ts"
 import { nameTaken } from "./FreeNames.ts"
 import { type Directory, directoryNotFound, Tree } from "./Tree.ts"
@@ -21,10 +22,11 @@ const lockAlone = (sql: SqlClient, buckets: ReadonlyArray<string>) =>
 
 /**
  * A change of things that stay where they are until it is over: `look` finds them, before and behind the lock of their buckets.
- * In a transaction of its own.
+ * In a transaction of its own, in the user's turn.
  */
 export const holdingAlone = <A, E, B, E2, R>(
   sql: SqlClient,
+  userId: string,
   look: Effect.Effect<A, E>,
   bucketsOf: (found: A) => ReadonlyArray<string>,
   change: (found: A) => Effect.Effect<B, E2, R>
@@ -41,7 +43,8 @@ export const holdingAlone = <A, E, B, E2, R>(
     Effect.mapError((error) =>
       isSqlError(error) && error.reason._tag === "UniqueViolation" ? nameTaken : error
     ),
-    Effect.retry({ times: 5, while: (error) => error === movedMeanwhile })
+    Effect.retry({ times: 5, while: (error) => error === movedMeanwhile }),
+    inUserTurn(sql, userId)
   )
 
 /** A directory that lists show; in a bucket that the caller may write to, where that is asked. */

@@ -87,11 +87,23 @@ const endingOf = (sql: SqlClient, versions: Purge["Service"]["versions"], atOnce
         yield* sql`DELETE FROM file_trash WHERE id = ${trashId}`
       })
     )
+  // Files go with their last versions: those that have none would be passed over by all that follow.
+  const some = (rows: ReadonlyArray<{ readonly id: string; readonly groupId: string }>) =>
+    sql.withTransaction(
+      Effect.andThen(
+        versions(idsOf(rows)),
+        sql`DELETE FROM file_groups g WHERE g.id = ANY(${rows.map(({ groupId }) => groupId)}::text[])
+          AND NOT EXISTS (SELECT FROM file_versions v WHERE v.group_id = g.id)`
+      )
+    )
   return Effect.fnUntraced(function* (trashId: string, most: number) {
     for (let purged = 0; ;) {
-      const rows = yield* sql<{ id: string }>`SELECT v.id FROM file_groups g
+      const rows = yield* sql<{
+        id: string
+        groupId: string
+      }>`SELECT v.id, g.id AS "groupId" FROM file_groups g
         JOIN file_versions v ON v.group_id = g.id WHERE g.trash_id = ${trashId} LIMIT ${atOnce}`
-      yield* versions(idsOf(rows))
+      yield* some(rows)
       purged += rows.length
       if (rows.length === atOnce && purged >= most) return purged
       if (rows.length < atOnce) {

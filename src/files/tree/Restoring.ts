@@ -6,6 +6,7 @@ import { searchName } from "#schemas/files/Names.ts"
 import type { OnConflict } from "#schemas/files/TreeTerms.ts"
 import { AppConfig } from "#src/Config.ts"
 import { Notices } from "#src/infra/notices/Notices.ts"
+import { inUserTurn } from "#src/infra/postgres/UserTurns.ts"
 import type { Limits } from "#src/Limits.ts"
 import { isNameTaken } from "./DirectoryChanges.ts"
 import { FileChanges } from "./FileChanges.ts"
@@ -62,12 +63,14 @@ interface Parts {
 
 /** The directory that something was in: by its id if it is there, else by its names, the bucket first. */
 const placeOf = (
-  { tree }: Parts,
+  { sql, tree }: Parts,
   userId: string,
   id: string,
   names: ReadonlyArray<string>
 ): Effect.Effect<Directory, BadRequest | Conflict | SqlError> =>
-  Effect.catchTag(tree.directory(userId, id), "NotFound", () => tree.ensure(userId, undefined, names))
+  Effect.catchTag(tree.directory(userId, id), "NotFound", () => tree.ensure(userId, undefined, names)).pipe(
+    inUserTurn(sql, userId)
+  )
 
 /** Whether an entry is still there and stays until the transaction ends, which holds the bucket. */
 const holdEntry = (sql: SqlClient, id: string) =>
@@ -133,6 +136,7 @@ const restoringFile = (parts: Parts): Restoring["Service"]["file"] => {
     })
     return yield* holdingAlone(
       sql,
+      userId,
       look,
       ({ to }) => [to.bucketId],
       Effect.fnUntraced(function* ({ file, to }) {
@@ -201,6 +205,7 @@ const restoringDirectory = (parts: Parts): Restoring["Service"]["directory"] => 
     })
     return yield* holdingAlone(
       sql,
+      userId,
       look,
       ({ found, parent }) => [found.bucketId, parent?.bucketId ?? found.bucketId],
       Effect.fnUntraced(function* ({ found, parent }) {

@@ -127,6 +127,7 @@ const addingOf = (parts: Parts): Pick<Trash["Service"], "addFile" | "trashFile" 
       })
       return holdingAlone(
         sql,
+        caller.userId,
         look,
         ({ bucketId }) => [bucketId],
         (file) => Effect.andThen(checkIfMatch(ifMatch, etagOfFile(file)), addFile(file.groupId))
@@ -135,6 +136,7 @@ const addingOf = (parts: Parts): Pick<Trash["Service"], "addFile" | "trashFile" 
     trashDirectory: (caller, id, ifMatch) =>
       holdingAlone(
         sql,
+        caller.userId,
         directoryFor(caller, id, "write"),
         ({ bucketId }) => [bucketId],
         Effect.fnUntraced(function* (directory) {

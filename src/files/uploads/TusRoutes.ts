@@ -46,10 +46,18 @@ const toldHeaders =
 
 const dated = (date: Date): string => date.toUTCString()
 
+/**
+ * Browsers send a request once more by themselves, from its old offset, where its connection had been used before and was cut.
+ * One that is new they leave to their page, which asks for the offset.
+ */
+const isOfBrowser = ({ request }: KeyedExchange): boolean =>
+  request.header("user-agent").startsWith("Mozilla/")
+
 /** Of every answer but those of GET. Clients of another version are told which one is spoken. */
 const versioned =
   (handle: Handle): Handle =>
   (exchange, key) => {
+    if (isOfBrowser(exchange)) exchange.lastOfConnection()
     exchange.setHeader("Tus-Resumable", tusVersion)
     exchange.setHeader("Access-Control-Expose-Headers", toldHeaders)
     if (exchange.request.header("tus-resumable") === tusVersion) return handle(exchange, key)

@@ -94,6 +94,10 @@ export class NodeRawExchange extends NodeExchange<RawRoute> implements RawReques
     })
   }
 
+  lastOfConnection(): void {
+    this.early.isLast = true
+  }
+
   override cut(): void {
     if (!this.isComplete && !this.aborted) this.response.destroy()
   }

@@ -102,6 +102,10 @@ export class UwsRawExchange extends UwsExchange<RawRoute> implements RawRequest,
     })
   }
 
+  lastOfConnection(): void {
+    this.early.isLast = true
+  }
+
   override cut(): void {
     if (this.isComplete || this.aborted) return
     this.response.close()

@@ -5,6 +5,7 @@ import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { Limits } from "#src/Limits.ts"
 import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+import { inUserTurn } from "#src/infra/postgres/UserTurns.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import { type BlobIndex, type QuotaReached, UploadGone, type UploadRow } from "./BlobIndex.ts"
 import { type Commit, type Incoming, stepBehind, undone } from "./BlobUploads.ts"
@@ -309,6 +310,7 @@ const finishing =
       )
       const readied = Effect.gen(function* () {
         const blob = sums?.sums ?? (yield* files.hashOf(upload, written))
+        yield* files.makeFolder(blob)
         return { blob, name: yield* files.secondName(upload) }
       })
       const finished = Effect.gen(function* () {
@@ -320,7 +322,7 @@ const finishing =
           // At the end: what comes before may fail, and the upload then still has its file.
           yield* files.publishNamed(name, blob)
           return made
-        }).pipe(sql.withTransaction)
+        }).pipe(sql.withTransaction, inUserTurn(sql, upload.userId))
         const made = yield* storeAway(published)
         onPublished(blob.sha256)
         return made

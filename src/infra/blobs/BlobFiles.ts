@@ -227,16 +227,25 @@ export class BlobFiles {
     )
   }
 
+  /** Makes the directory of a hash, so that no transaction waits for its syncs. */
+  makeFolder({ sha256 }: Blob): Effect.Effect<void, DiskFull> {
+    return disk(() => this.folderOf(sha256))
+  }
+
+  private async folderOf(sha256: string): Promise<void> {
+    const folder = dirname(this.pathOf(sha256))
+    if (this.folders.has(folder)) return
+    await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+    await syncDirectory(dirname(folder))
+    await syncDirectory(this.directory)
+    this.folders.add(folder)
+  }
+
   /** Puts a file into the directory of a hash, and syncs the directories that name it. */
   private async inFolder(sha256: string, put: (path: string) => Promise<void>): Promise<void> {
     const to = this.pathOf(sha256)
     const folder = dirname(to)
-    if (!this.folders.has(folder)) {
-      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
-      await syncDirectory(dirname(folder))
-      await syncDirectory(this.directory)
-      this.folders.add(folder)
-    }
+    await this.folderOf(sha256)
     await put(to).catch((error: unknown) => {
       // It may have been removed behind our back: the next time it is made again.
       this.folders.delete(folder)

@@ -40,6 +40,7 @@ export class UploadGone extends Schema.TaggedError<UploadGone>()("UploadGone", {
 /** An upload under way, held by a request. */
 export interface UploadRow {
   readonly id: string
+  readonly userId: string
   /** bytes that are durable */
   readonly written: number
   /** the most that may come */
@@ -357,7 +358,7 @@ export class BlobIndex {
           FOR UPDATE)
         UPDATE blob_uploads AS u SET epoch = u.epoch + 1, busy = true, expires_at = ${this.ahead(keptMillis)}
         FROM before WHERE u.id = before.id
-        RETURNING u.id, u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch,
+        RETURNING u.id, u.user_id AS "userId", u.written::float8 AS written, u.reserved::float8 AS reserved, u.epoch,
           CASE WHEN before.busy THEN u.epoch ELSE u.file END AS file, before.file AS "fileBefore",
           before.expires_at AS "endsAt"`,
       ([row]) => row

@@ -39,7 +39,7 @@ export class BlobParts {
 
   /** Calls back when nothing is being read any more: with the first trouble, if there was one. One call at a time. */
   read<P extends Part>(parts: ReadonlyArray<P>, done: (trouble: PartTrouble<P> | undefined) => void): void {
-    const [short] = parts.filter(({ sizeBytes }) => sizeBytes <= this.rowBytes)
+    const short = parts.find(({ sizeBytes }) => sizeBytes <= this.rowBytes)
     if (short === undefined) return this.readFiles(parts, done)
     const hashes = new Set(parts.flatMap((one) => (one.sizeBytes <= this.rowBytes ? [one.sha256] : [])))
     this.rowsOf([...hashes], (rows) => {
@@ -86,7 +86,7 @@ export class BlobParts {
     const { kept } = this
     const to = views.reduce((sum, { length }) => sum + length, from)
     const read = (fd: number): void =>
-      readWhole(fd, views, from, (cause) => {
+      readWhole(fd, views, { from, to }, (cause) => {
         if (cause === null && to < sizeBytes) this.keep(sha256, fd)
         else closed(fd)
         done(cause)
@@ -114,15 +114,15 @@ const closed = (fd: number): void => close(fd, () => undefined)
 const readWhole = (
   fd: number,
   views: ReadonlyArray<Uint8Array>,
-  from: number,
+  { from, to }: { readonly from: number; readonly to: number },
   done: (cause: Error | null) => void
 ): void =>
   readv(fd, views, from, (error, count) => {
     if (error !== null) return done(error)
-    const left = behind(views, count)
-    if (left.length === 0) return done(null)
+    const at = from + count
+    if (at === to) return done(null)
     if (count === 0) return done(new Error(`It ends at byte ${from}`))
-    readWhole(fd, left, from + count, done)
+    readWhole(fd, behind(views, count), { from: at, to }, done)
   })
 
 /** The places behind so many bytes. */

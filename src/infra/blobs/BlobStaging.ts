@@ -139,7 +139,10 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
     const toFile = <E>(source: BlobSource<E>, maxBytes: number) => {
       const file = filesMade++
       left.add(file)
-      return Effect.map(files.receive({ id, file }, source, maxBytes), (blob) => ({ blob, file }))
+      return files.receive({ id, file }, source, maxBytes).pipe(
+        Effect.tap((blob) => files.makeFolder(blob)),
+        Effect.map((blob) => ({ blob, file }))
+      )
     }
     const toRow = <E>(source: BlobSource<E>, maxBytes: number) =>
       Effect.flatMap(
@@ -163,7 +166,7 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
         return incoming.inRows === true ? toRow(all, maxBytes) : toFile(all, maxBytes)
       },
       publish: (staged, commit) => {
-        const made = publish(parts, id, staged, ended, (blobs) =>
+        const made = publish(parts, { id, userId: incoming.userId }, staged, ended, (blobs) =>
           Effect.tap(commit(blobs), () => reservation.fits)
         )
         // Its own time limit: the bytes before it may take as long as they need.
@@ -243,7 +246,7 @@ export const makeUploads = (parts: Parts): BlobUploads => {
     staging: staged,
     publishRows: ({ pool, quotaBytes, userId }, rows, commit) =>
       storeAwayAbandoned(
-        publish(parts, "", rows, Effect.void, (blobs) =>
+        publish(parts, { id: "", userId }, rows, Effect.void, (blobs) =>
           Effect.tap(commit(blobs), () => parts.index.fits(userId, pool, quotaBytes))
         )
       )

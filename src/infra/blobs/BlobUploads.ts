@@ -2,6 +2,7 @@ import { Effect, type Scope } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { inUserTurn } from "#src/infra/postgres/UserTurns.ts"
 import type { BlobFiles, BlobSource, BlobTooLarge } from "./BlobFiles.ts"
 import type { BlobIndex, BlobPool, NewBlob, QuotaReached, SummedBlob, UploadGone } from "./BlobIndex.ts"
 import type { DiskFull } from "./Disk.ts"
@@ -96,7 +97,7 @@ export interface Parts {
  */
 export const publish = <A, E, R, E2>(
   { files, index, onPublished, sql }: Parts,
-  id: string,
+  { id, userId }: { readonly id: string; readonly userId: string },
   staged: ReadonlyArray<StagedBlob>,
   ended: Effect.Effect<void, E2>,
   commit: (blobs: ReadonlyArray<NewBlob>) => Effect.Effect<A, E, R>
@@ -114,6 +115,7 @@ export const publish = <A, E, R, E2>(
     )
   }).pipe(
     sql.withTransaction,
+    inUserTurn(sql, userId),
     Effect.tap(() => Effect.sync(() => staged.forEach(({ blob }) => onPublished(blob.sha256))))
   )
 

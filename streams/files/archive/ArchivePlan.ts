@@ -292,7 +292,8 @@ class Places {
     this.left -= wanted
     while (wanted > 0) {
       const view = this.views[this.view] as Buffer
-      const place = view.subarray(this.used, this.used + wanted)
+      const isAll = this.used === 0 && wanted >= view.length
+      const place = isAll ? view : view.subarray(this.used, this.used + wanted)
       places.push(place)
       wanted -= place.length
       this.used += place.length

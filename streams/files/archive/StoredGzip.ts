@@ -21,6 +21,7 @@ export class StoredGzip {
   private readonly contentBytes: number
   private readonly blocks: number
   private readonly trailer = Buffer.alloc(trailerBytes)
+  private readonly head = Buffer.alloc(blockHead)
 
   /** `contentBytes`: at least one; `crc32`: of the content */
   constructor(contentBytes: number, crc32: number) {
@@ -36,18 +37,17 @@ export class StoredGzip {
     const views: Array<Buffer> = []
     let from: number | undefined
     for (let done = 0; done < into.length;) {
-      const rest = into.subarray(done)
       const place = at + done
       const inBlocks = place - header.length
       const block = Math.floor(inBlocks / blockBytes)
       const inBlock = inBlocks - block * blockBytes - blockHead
       const stored = block * mostStored
-      if (place < header.length) done += copied(header, place, rest)
+      if (place < header.length) done += header.copy(into, done, place)
       else if (place >= this.sizeBytes - trailerBytes)
-        done += copied(this.trailer, place - this.sizeBytes + trailerBytes, rest)
-      else if (inBlock < 0) done += copied(this.headOf(block), inBlock + blockHead, rest)
+        done += this.trailer.copy(into, done, place - this.sizeBytes + trailerBytes)
+      else if (inBlock < 0) done += this.headOf(block).copy(into, done, inBlock + blockHead)
       else {
-        const view = rest.subarray(0, Math.min(mostStored, this.contentBytes - stored) - inBlock)
+        const view = into.subarray(done, done + Math.min(mostStored, this.contentBytes - stored) - inBlock)
         from ??= stored + inBlock
         views.push(view)
         done += view.length
@@ -56,16 +56,14 @@ export class StoredGzip {
     return { from: from ?? 0, views }
   }
 
+  /** Valid until the next one. */
   private headOf(block: number): Buffer {
     const isLast = block === this.blocks - 1
     const length = isLast ? this.contentBytes - block * mostStored : mostStored
-    const head = Buffer.alloc(blockHead)
+    const { head } = this
     head[0] = isLast ? 1 : 0
     head.writeUInt16LE(length, 1)
     head.writeUInt16LE(length ^ 0xffff, 3)
     return head
   }
 }
-
-/** Copies what fits of `bytes` from `from` on, and says how much that was. */
-const copied = (bytes: Buffer, from: number, into: Buffer): number => bytes.copy(into, 0, from)

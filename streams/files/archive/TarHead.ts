@@ -33,7 +33,8 @@ const encoder = new TextEncoder()
 export const tarHead = ({ modifiedSeconds, path, sizeBytes }: TarEntry): Buffer => {
   const bytes = Buffer.from(path)
   const place = placeOf(bytes)
-  const isFit = place !== undefined && bytes.every((byte) => byte < 0x80)
+  // Of ASCII alone each character is one byte.
+  const isFit = place !== undefined && bytes.length === path.length
   const records: Array<string> = []
   if (!isFit) records.push(paxRecord("path", path))
   if (sizeBytes > octalMost) records.push(paxRecord("size", String(sizeBytes)))
@@ -83,23 +84,41 @@ interface Fields {
   readonly modifiedSeconds: number
 }
 
-const headerBlock = (path: Uint8Array, { name, prefix }: Place, fields: Fields): Buffer => {
+/** The fields that all headers share; those of the others are zeros. */
+const commonBlock = (): Buffer => {
   const block = Buffer.alloc(tarBlock)
-  block.set(name, 0)
-  octal(block, 100, 8, fields.mode)
   // User and group: 0.
   octal(block, 108, 8, 0)
   octal(block, 116, 8, 0)
-  number(block, 124, fields.sizeBytes)
-  number(block, 136, Math.max(fields.modifiedSeconds, 0))
+  // The sum counts its own field as spaces.
   block.fill(" ", 148, 156)
-  block.write(fields.type, 156, "latin1")
   block.write("ustar\u000000", 257, "latin1")
   octal(block, 329, 8, 0)
   octal(block, 337, 8, 0)
-  block.set(path.subarray(0, prefix), 345)
+  return block
+}
+
+const sumOf = (block: Buffer, from: number, to: number): number => {
   let sum = 0
-  for (const byte of block) sum += byte
+  for (let at = from; at < to; at++) sum += block[at] ?? 0
+  return sum
+}
+
+const headerBlock = (path: Uint8Array, { name, prefix }: Place, fields: Fields): Buffer => {
+  const block = Buffer.from(common)
+  block.set(name, 0)
+  octal(block, 100, 8, fields.mode)
+  number(block, 124, fields.sizeBytes)
+  number(block, 136, Math.max(fields.modifiedSeconds, 0))
+  block.write(fields.type, 156, "latin1")
+  if (prefix > 0) block.set(path.subarray(0, prefix), 345)
+  const sum =
+    commonSum +
+    sumOf(block, 0, name.length) +
+    sumOf(block, 100, 108) +
+    sumOf(block, 124, 148) +
+    sumOf(block, 156, 157) +
+    sumOf(block, 345, 345 + prefix)
   block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1")
   return block
 }
@@ -123,3 +142,6 @@ const paxRecord = (key: string, value: string): string => {
   while (bytes + String(length).length > length) length = bytes + String(length).length
   return `${length}${rest}`
 }
+
+const common = commonBlock()
+const commonSum = sumOf(common, 0, tarBlock)

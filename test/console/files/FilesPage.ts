@@ -98,11 +98,15 @@ export const filesOnDisk = async (
   return { directory, remove: () => rm(directory, { recursive: true, force: true }) }
 }
 
-/** Drops files and directories of the disk on the list, as a person does with a file manager. */
-export const drop = async (page: Page, paths: ReadonlyArray<string>): Promise<void> => {
-  const box = (await page.locator(".drop-zone").boundingBox()) ?? assert.fail("no place to drop")
+/** Drops files and directories of the disk on the list, or on another element, as a person does with a file manager. */
+export const drop = async (
+  page: Page,
+  paths: ReadonlyArray<string>,
+  on: string = ".drop-zone"
+): Promise<void> => {
+  const box = (await page.locator(on).boundingBox()) ?? assert.fail("no place to drop")
   const session = await page.context().newCDPSession(page)
-  const at = { x: box.x + box.width / 2, y: box.y + 40 }
+  const at = { x: box.x + box.width / 2, y: box.y + Math.min(40, box.height / 2) }
   const data = { items: [], files: [...paths], dragOperationsMask: 1 }
   for (const type of ["dragEnter", "dragOver", "drop"] as const)
     await session.send("Input.dispatchDragEvent", { type, ...at, data })

@@ -171,6 +171,51 @@ describeWith(chromiumPresent, "the tree of shared files at /?room=files, in Chro
     await page.getByText("No file has that in its name.").waitFor()
   })
 
+  it("shows long lists to their ends, a page at a time: directories, files found, links", async () => {
+    const many = await newFilesUser()
+    const names = Array.from({ length: 501 }, (_, n) => `d${String(n).padStart(3, "0")}`)
+    const form = new FormData()
+    form.append("dir", "many")
+    for (const name of names) {
+      form.append("path", `${name}/found.txt`)
+      form.append("files", new Blob([name]), "found.txt")
+    }
+    const headers = { authorization: `Bearer ${many.key}` }
+    const answer = await fetch(`${many.server.url}/api/upload`, { method: "POST", headers, body: form })
+    const { files } = (await answer.json()) as { files: ReadonlyArray<{ readonly fileId: string }> }
+    for (const { fileId } of files.slice(0, 101)) {
+      await ask(many.server, "POST", "/api/share-links", { key: many.key, json: { fileId } })
+      await ask(many.server, "DELETE", `/api/files/${fileId}`, { key: many.key })
+    }
+    const { page } = await many.open("?room=files&path=many")
+    /** the rows of a list, before and after all of it is asked for */
+    const counted = async (rows: string, more: string, presses: number): Promise<ReadonlyArray<number>> => {
+      const button = page.getByRole("button", { name: more, exact: true })
+      const counts: Array<number> = []
+      for (let press = 0; press < presses; press++) {
+        await button.waitFor()
+        counts.push(await page.locator(rows).count())
+        await button.click()
+        const before = counts.at(-1) ?? 0
+        await until("more rows", async () =>
+          (await page.locator(rows).count()) > before ? undefined : `${before} rows`
+        )
+      }
+      await button.waitFor({ state: "detached" })
+      return [...counts, await page.locator(rows).count()]
+    }
+    const below = ".tree ul ul > li"
+    assert.deepStrictEqual(await counted(below, "Show more directories in many", 1), [500, 501])
+    assert.deepStrictEqual(await counted(".entries tbody tr", "Show more files", 2), [200, 400, 501])
+    await page.getByRole("searchbox").fill("found")
+    await page.keyboard.press("Enter")
+    await page.getByRole("heading", { name: "Files named “found”" }).waitFor()
+    assert.deepStrictEqual(await counted(".entries tbody tr", "Show more files", 1), [200, 400])
+    await page.getByRole("link", { name: "Links", exact: true }).click()
+    assert.deepStrictEqual(await counted(".share-links > ul > li", "Show more links", 1), [100, 101])
+    await many.closePages()
+  })
+
   it("shows how much of the quota is used, and says when it is reached", async () => {
     const person = await newFilesUser()
     await person.put("full/a.bin", new Uint8Array(5_000))

@@ -4,7 +4,7 @@ import { ask, textAt } from "#test/harness/ApiClient.ts"
 import { chromiumPresent } from "#test/harness/Browser.ts"
 import { until } from "#test/harness/Eventually.ts"
 import { describeWith } from "#test/harness/Requirement.ts"
-import { overflowOf } from "../ConsolePage.ts"
+import { focusedIn, overflowOf } from "../ConsolePage.ts"
 import { type FilesUser, newFilesUser } from "./FilesPage.ts"
 
 interface Link {
@@ -34,7 +34,7 @@ describeWith(chromiumPresent, "links and devices of shared files in the console,
     const { act, page } = await user.open("?room=files&path=share")
     await act("a.txt", "Share …")
     const dialog = page.getByRole("dialog", { name: "Share a.txt" })
-    await dialog.getByText("No links.").waitFor()
+    await dialog.getByText("No links lead here yet.").waitFor()
     await dialog.getByRole("button", { name: "Make a link" }).click()
     await dialog.getByText("The link is made.").waitFor()
     const [link] = await linksOf(`?fileId=${id}`)
@@ -55,9 +55,17 @@ describeWith(chromiumPresent, "links and devices of shared files in the console,
     await all.getByText("a.txt", { exact: true }).waitFor()
     await all.getByText("Downloads", { exact: true }).click()
     await all.getByText(/6 bytes · 127\.0\.0\.1 · node/).waitFor()
-    await all.getByRole("button", { name: "Revoke" }).click()
-    await all.getByRole("button", { name: "Revoke it" }).click()
+    // By the keyboard alone: the focus is never lost, neither with the question nor with the row.
+    await all.getByRole("button", { name: "Revoke" }).focus()
+    await page.keyboard.press("Enter")
+    assert.strictEqual(await focusedIn(page), "Keep it")
+    await page.keyboard.press("Escape")
+    assert.strictEqual(await focusedIn(page), "Revoke")
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Shift+Tab")
+    await page.keyboard.press("Enter")
     await all.getByText("No links yet.").waitFor()
+    assert.strictEqual(await page.evaluate("document.activeElement.id"), "main")
     assert.strictEqual((await fetch(link.url)).status, 404)
   })
 

@@ -25,6 +25,21 @@ const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes)
 
 const megabyte = 1_000_000
 
+/** A script by which the page does not hear the answer to its next upload; the server's status is kept. */
+const loseOneAnswer = `{
+  const { open } = XMLHttpRequest.prototype
+  XMLHttpRequest.prototype.open = function (...given) {
+    XMLHttpRequest.prototype.open = open
+    const lose = (event) => {
+      event.stopImmediatePropagation()
+      document.body.dataset.lost = this.status
+      this.dispatchEvent(new Event("error"))
+    }
+    this.addEventListener("load", lose, { once: true })
+    open.apply(this, given)
+  }
+}`
+
 describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
   let user: FilesUser
   let removals: Array<() => Promise<void>> = []
@@ -133,6 +148,24 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     await page.getByRole("heading", { name: "Uploads" }).waitFor({ state: "detached" })
   })
 
+  it("stays where it is when a file is dropped beside the list", async () => {
+    const directory = await onDisk({ "beside.txt": "beside" })
+    await user.put("beside/other.txt", "other")
+    const { entry, page, query } = await user.open("?room=files&path=beside")
+    await entry("other.txt").waitFor()
+    // A driven browser opens no file that is dropped; a person's does where the page lets it.
+    await page.evaluate(`addEventListener("dragover", ({ dataTransfer, defaultPrevented }) => {
+      document.body.dataset.dropped = defaultPrevented + " " + dataTransfer.dropEffect
+    })`)
+    await drop(page, [join(directory, "beside.txt")], ".files-bar")
+    assert.strictEqual(await page.locator("body").getAttribute("data-dropped"), "true none")
+    await drop(page, [join(directory, "beside.txt")])
+    await isDone(page, "1 file uploaded")
+    assert.strictEqual(query(), "?room=files&path=beside")
+    const [file, ...others] = await filesNamed("beside.txt")
+    assert.deepStrictEqual([file?.path, others], ["beside/beside.txt", []])
+  })
+
   it("goes on by itself after a reload in the middle, from where the server was, and sends nothing twice", async () => {
     const bytes = distinct(6 * megabyte, 2)
     const directory = await onDisk({ "folder/middle.bin": bytes })
@@ -235,6 +268,31 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     await page.getByText("The server does not answer, goes on by itself").waitFor()
     await page.unroute("**/api/uploads")
     await isDone(page, "1 file uploaded")
+  })
+
+  it("sends nothing twice that is on its way, or whose answer was lost", async () => {
+    const directory = await onDisk({ "lost.txt": "lost", "twice.bin": distinct(6 * megabyte, 7) })
+    await user.put("once/other.txt", "other")
+    const { context, page } = await user.open("?room=files&path=once")
+    const session = await context.newCDPSession(page)
+    // The server has the file, and the browser does not hear of it.
+    await page.evaluate(loseOneAnswer)
+    const choose = (name: string) =>
+      page.locator("input[aria-label='Upload files']").setInputFiles(join(directory, name))
+    await choose("lost.txt")
+    await isDone(page, "1 file uploaded")
+    assert.strictEqual(await page.locator("body").getAttribute("data-lost"), "201")
+    await throttle(session, 2 * megabyte)
+    await choose("twice.bin")
+    await reaches(megabyte)
+    await choose("twice.bin")
+    await throttle(session, 0)
+    await isDone(page, "2 files uploaded")
+    for (const name of ["lost.txt", "twice.bin"]) {
+      const [file] = await filesNamed(name)
+      const { versions } = await user.read(`/api/files/${file?.id}/versions`)
+      assert.lengthOf(versions as ReadonlyArray<unknown>, 1, name)
+    }
   })
 
   it("holds uploads when the session ends, asks to sign in, and goes on where it was", async () => {

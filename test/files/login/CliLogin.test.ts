@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import { askBy, signIn, ticketOf, tokenOf } from "#test/accounts/sessions/SignedIn.ts"
+import { type Limits, limits } from "#src/Limits.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
@@ -337,41 +338,58 @@ layer(TestServer.shared, live)("login of a command line", (it) => {
   )
 })
 
-layer(TestServer.own({ limits: { cliLoginsPerMinute: 10, cliLoginsWaiting: 12 } }), live)(
-  "beginning logins of command lines",
-  (it) => {
-    it.effect("is counted by address: ten a minute; and has room for so many that wait", () =>
-      Effect.gen(function* () {
-        const { ask } = yield* TestServer
-        const sql = yield* SqlClient
-        yield* sql`INSERT INTO cli_logins (hash, name, platform, ends_at)
+layer(
+  TestServer.own({ limits: { cliLoginsPerMinute: 10, cliLoginsWaiting: 12, cliLoginPollsPerMinute: 3 } }),
+  live
+)("beginning logins of command lines", (it) => {
+  it.effect("is asked about so often from one address, in a window of its own", () =>
+    Effect.gen(function* () {
+      const polls = yield* Effect.all(Array.from({ length: 4 }, () => poll("0123456789012345678901")))
+      assert.deepStrictEqual(
+        polls.map(({ status }) => status),
+        [200, 200, 200, 429]
+      )
+      const refused = polls.at(-1) ?? assert.fail("nothing was asked")
+      assert.match(
+        textOf(refused, "error"),
+        /^Polls of command lines are asked for too often from your address; try again in \d+ s$/
+      )
+      assert.isAtLeast(Number(refused.headers.get("retry-after")), 1)
+      assert.deepInclude<Limits>(limits, { cliLoginsPerMinute: 10, cliLoginPollsPerMinute: 600 })
+    })
+  )
+
+  it.effect("is counted by address: ten a minute; and has room for so many that wait", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const sql = yield* SqlClient
+      yield* sql`INSERT INTO cli_logins (hash, name, platform, ends_at)
           SELECT sha256(n::text::bytea), 'n', 'cli', now() + interval '1 minute' FROM generate_series(1, 12) n`
-        const full = yield* ask("POST", `${auth}/init`, { key: "" })
-        assert.deepStrictEqual(
-          [full.status, full.json],
-          [503, { error: "Too many logins wait; try again in a minute" }]
-        )
-        // Of those that are over, nothing stays.
-        yield* sql`UPDATE cli_logins SET ends_at = now() - interval '1 second'`
-        yield* begin()
-        assert.lengthOf(yield* sql`SELECT 1 FROM cli_logins`, 1)
-        const answers = yield* Effect.all(
-          Array.from({ length: 9 }, () => ask("POST", `${auth}/init`, { key: "" }))
-        )
-        const refused = answers.at(-1)
-        assert.deepStrictEqual(
-          answers.map(({ status }) => status),
-          [...Array.from({ length: 8 }, () => 200), 429]
-        )
-        assert.match(
-          refused === undefined ? "" : textOf(refused, "error"),
-          /^Logins of command lines are asked for too often from your address; try again in \d s$/
-        )
-        assert.isAtLeast(Number(refused?.headers.get("retry-after")), 1)
-      })
-    )
-  }
-)
+      const full = yield* ask("POST", `${auth}/init`, { key: "" })
+      assert.deepStrictEqual(
+        [full.status, full.json],
+        [503, { error: "Too many logins wait; try again in a minute" }]
+      )
+      // Of those that are over, nothing stays.
+      yield* sql`UPDATE cli_logins SET ends_at = now() - interval '1 second'`
+      yield* begin()
+      assert.lengthOf(yield* sql`SELECT 1 FROM cli_logins`, 1)
+      const answers = yield* Effect.all(
+        Array.from({ length: 9 }, () => ask("POST", `${auth}/init`, { key: "" }))
+      )
+      const refused = answers.at(-1)
+      assert.deepStrictEqual(
+        answers.map(({ status }) => status),
+        [...Array.from({ length: 8 }, () => 200), 429]
+      )
+      assert.match(
+        refused === undefined ? "" : textOf(refused, "error"),
+        /^Logins of command lines are asked for too often from your address; try again in \d s$/
+      )
+      assert.isAtLeast(Number(refused?.headers.get("retry-after")), 1)
+    })
+  )
+})
 
 layer(TestServer.own(), live)("a device whose key is the last of the last administrator", (it) => {
   it.effect("stays, as does the key", () =>

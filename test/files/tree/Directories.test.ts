@@ -7,6 +7,7 @@ import {
   newClient,
   sharedTree,
   type ShownDirectory,
+  type ShownFile,
   type ShownPage
 } from "./TreeClient.ts"
 import { ensured, faultsOfTree, written } from "./TreeSteps.ts"
@@ -148,6 +149,36 @@ layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("directories"
         assert.match(yield* outcome("GET", `directories/${docs.id}?cursor=x`), /^400 cursor: /)
       })
     )
+
+    it.effect(
+      "is on one page where it is there all the while, whatever becomes of others between two pages",
+      () =>
+        Effect.gen(function* () {
+          const { ok, page, userId } = yield* newClient
+          const docs = yield* ensured(userId, "docs")
+          const put = (name: string) => written(docs, name, name)
+          const [b, , , , , l] = yield* Effect.forEach(["b", "d", "f", "h", "j", "l"], put)
+          const changes = [
+            // Before the last name and behind it; the file of that name; one that was shown, and one that was not.
+            Effect.andThen(put("a"), put("e")),
+            Effect.flatMap(put("f"), ({ id }) => ok("DELETE", `files/${id}`)),
+            Effect.andThen(
+              ok("PATCH", `files/${b?.id}`, { name: "k" }),
+              ok("PATCH", `files/${l?.id}`, { name: "c" })
+            )
+          ]
+          const pages: Array<ReadonlyArray<string>> = []
+          for (let cursor = ""; ;) {
+            const next: ShownPage = yield* page(docs.id, `?limit=2${cursor}`)
+            pages.push(namesOf(next.files))
+            if (next.cursor === null) break
+            cursor = `&cursor=${next.cursor}`
+            yield* changes.shift() ?? Effect.void
+          }
+          assert.deepStrictEqual(pages, [["b", "d"], ["e", "f"], ["h", "j"], ["k"]])
+          assert.deepStrictEqual(yield* faultsOfTree(userId), [])
+        })
+    )
   })
 
   describe("a change", () => {
@@ -182,6 +213,41 @@ layer(sharedTree, { excludeTestServices: true, timeout: 600_000 })("directories"
           yield* outcome("PATCH", `directories/${b.id}`, { parentId: null, name: "a b" }),
           /^400 name: /
         )
+        assert.deepStrictEqual(yield* faultsOfTree(userId), [])
+      })
+    )
+
+    it.effect("is one for all who look meanwhile, and for uploads into it", () =>
+      Effect.gen(function* () {
+        const { ask } = yield* TestServer
+        const { key, ok, send, userId } = yield* newClient
+        const [a, other] = [yield* ensured(userId, "one/a"), yield* ensured(userId, "two")]
+        for (let n = 0; n < 12; n++) yield* written(a, `seen${n}`, "f")
+        const moves = Effect.forEach(
+          Array.from({ length: 12 }, (_, n) => (n % 2 === 0 ? other.id : a.bucketId)),
+          (parentId) => ok("PATCH", `directories/${a.id}`, { parentId })
+        )
+        const looks = Effect.forEach(Array.from({ length: 12 }), () =>
+          Effect.map(ok("GET", "files?q=seen&limit=100"), (found) => {
+            const { files } = found as { readonly files: ReadonlyArray<ShownFile> }
+            const places = new Set(files.map(({ path }) => path.slice(0, path.lastIndexOf("/"))))
+            assert.deepStrictEqual([files.length, places.size], [12, 1])
+          })
+        )
+        const uploads = Effect.forEach(
+          Array.from({ length: 12 }, (_, n) => n),
+          (n) => {
+            const body = new FormData()
+            body.append("directoryId", a.id)
+            body.append("files", new Blob([`${n}`]), `sent${n}`)
+            return Effect.map(ask("POST", "/api/upload", { key, body }), (answer) =>
+              expectStatus(answer, 200)
+            )
+          }
+        )
+        yield* Effect.all([moves, looks, uploads], { concurrency: "unbounded" })
+        const { files } = (yield* send("GET", `directories/${a.id}`)).json as ShownPage
+        assert.lengthOf(files, 24)
         assert.deepStrictEqual(yield* faultsOfTree(userId), [])
       })
     )

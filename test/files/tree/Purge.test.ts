@@ -42,6 +42,8 @@ layer(services, { excludeTestServices: true, timeout: 600_000 })("what is delete
       yield* trash.trashDirectory(by, a.id, undefined)
       yield* trash.empty(userId)
       assert.deepStrictEqual(yield* usageOf(userId), { bytes: 7, reserved: 0 })
+      // Files go with their versions, so that no later part has to pass over them.
+      assert.lengthOf(yield* sql`SELECT id FROM file_groups WHERE user_id = ${userId}`, 7)
       assert.deepStrictEqual((yield* trash.list(userId, "all", { limit: 10 })).rows, [])
       assert.strictEqual(yield* tagOf(restoring.directory(by, a.id, "fail")), "NotFound")
       yield* purge.all

@@ -84,8 +84,8 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 600_000 })("a scr
         const { versions } = json as { readonly versions: ReadonlyArray<{ readonly fileHash: string }> }
         assert.deepInclude(versions[0], { fileHash: sha256 }, message)
         assert.isAbove(proxy.cuts(), 3, message)
-        // Heads of requests are all that comes on top.
-        assert.isBelow(proxy.forwarded() - bytes, 4_096 * proxy.connections(), message)
+        // Heads of requests come on top, and on a busy machine bytes in flight that came too late for the server.
+        assert.isBelow(proxy.forwarded() - bytes, 32 * 1024 * proxy.connections(), message)
       }).pipe(Effect.scoped)
   )
 })

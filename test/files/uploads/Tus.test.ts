@@ -56,6 +56,23 @@ describe("a resumable upload by tus", () => {
     }
   })
 
+  it("has a browser open a connection for each request, as it sends those again that were cut on a used one", async () => {
+    const answers = async (agent: string) => {
+      const headers = { "user-agent": agent }
+      const metadata = { "upload-length": "2", "upload-metadata": metadataOf(aFile) }
+      const begun = await tus.ask("POST", "/api/uploads", { ...metadata, ...headers })
+      const path = begun.headers.get("location") ?? ""
+      const bytes = { "upload-offset": "0", "content-type": "application/offset+octet-stream" }
+      const all = [begun, await tus.ask("PATCH", path, { ...bytes, ...headers }, "a")]
+      // By itself fetch asks for the same behind HEAD.
+      all.push(await tus.ask("DELETE", path, headers))
+      return all.map((answer) => answer.headers.get("connection"))
+    }
+    const browser = await answers("Mozilla/5.0 (X11; Linux x86_64) Chrome/142.0.0.0")
+    assert.deepStrictEqual(browser, ["close", "close", "close"])
+    assert.notInclude(await answers("tus-js-client"), "close")
+  })
+
   it("lets scripts of other origins read its headers", async () => {
     const path = await tus.begin(1, aFile)
     const headers = { "tus-resumable": "1.0.0", origin: "https://elsewhere.example" }

@@ -4,6 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { RawClient } from "#test/front/RawClient.ts"
 import { ask, type Reachable, textAt } from "#test/harness/ApiClient.ts"
 import { eventually } from "#test/harness/Eventually.ts"
+import { sha256Of } from "../transfers/TransferSteps.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { makeCaller } from "#test/llm/Caller.ts"
 import { digestOf, errorOf, metadataOf, told, TusClient } from "./TusClient.ts"
@@ -272,6 +273,7 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
     it.effect("goes where its directory goes, for those alone who may write there", () =>
       Effect.gen(function* () {
         const { server } = yield* TestServer
+        const sql = yield* SqlClient
         const { caller, tus } = yield* client(server)
         const writer = (bucket: string) =>
           Effect.map(
@@ -279,7 +281,7 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
             (key) => new TusClient(server, key)
           )
         const [from, to] = [yield* writer("from"), yield* writer("to")]
-        const directories = yield* Effect.forEach(["from/moved/x", "to/x"], (path) =>
+        const directories = yield* Effect.forEach(["from/moved/x", "to/x", "from/x"], (path) =>
           Effect.promise(async () => {
             const [dir = "", ...names] = path.split("/")
             const whole = await tus.whole("x", { path: names.join("/"), dir })
@@ -288,7 +290,7 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
             return (body as { readonly directoryId: string }).directoryId
           })
         )
-        const [directoryId = "", parentId = ""] = directories
+        const [directoryId = "", parentId = "", fromId = ""] = directories
         const path = yield* Effect.promise(() => from.begin(6, { filename: "a", directoryId }))
         assert.strictEqual((yield* Effect.promise(() => from.patch(path, 0, "abc"))).status, 204)
         assert.strictEqual((yield* Effect.promise(() => to.head(path))).status, 404)
@@ -297,8 +299,31 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
         )
         assert.strictEqual(moved.status, 200)
         assert.strictEqual((yield* Effect.promise(() => from.patch(path, 3, "def"))).status, 404)
-        const last = yield* Effect.promise(() => to.patch(path, 3, "def"))
-        assert.strictEqual(last.status, 204)
+        // It goes back while the last transaction waits for the lock of its bytes.
+        const back = Effect.promise(() =>
+          ask(server, "PATCH", `/api/directories/${directoryId}`, {
+            key: tus.key,
+            json: { parentId: fromId }
+          })
+        )
+        const run = Effect.runPromiseWith(yield* Effect.context<never>())
+        const amid = yield* Effect.gen(function* () {
+          yield* sql`SELECT pg_advisory_xact_lock(('x' || ${sha256Of("abcdef").slice(0, 16)})::bit(64)::bigint)`
+          const patched = run(Effect.promise(() => to.patch(path, 3, "def")))
+          const waiting = sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND NOT granted
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+          yield* eventually(
+            "it waits",
+            Effect.map(waiting, (rows) => rows.length > 0)
+          )
+          assert.strictEqual((yield* back).status, 200)
+          return patched
+        }).pipe(sql.withTransaction)
+        const refused = yield* Effect.promise(() => amid)
+        assert.deepStrictEqual([refused.status, errorOf(refused)], [409, "It was moved meanwhile; try again"])
+        assert.strictEqual((yield* Effect.promise(() => to.head(path))).status, 404)
+        const last = yield* Effect.promise(() => from.head(path))
+        assert.strictEqual(last.status, 200)
         assert.strictEqual(
           yield* Effect.promise(() => tus.read(last.headers.get("upload-file-id"))),
           "abcdef"
@@ -381,7 +406,7 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
       })
     )
 
-    it.effect("that can become no file keeps no other one from it, and is over after its day", () =>
+    it.effect("that can become no file keeps no other one from it, and lasts no longer", () =>
       Effect.gen(function* () {
         const { server } = yield* TestServer
         const sql = yield* SqlClient
@@ -395,10 +420,10 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
         yield* sql`UPDATE uploads SET fields = fields || ${JSON.stringify({ dir: null, directoryId: gone })}::jsonb
           WHERE id = ${idOf(bad)}`
         yield* sql`INSERT INTO uploads (id, user_id, kind, length, metadata, fields, bucket)
-          SELECT 'upl_' || n, user_id, 'whole', 0, '', fields, bucket FROM uploads, generate_series(1, 150) n
+          SELECT 'upl_' || n, user_id, 'whole', 0, '', fields, bucket FROM uploads, generate_series(1, 101) n
           WHERE id = ${idOf(bad)}`
         yield* sql`INSERT INTO blob_uploads (id, store, user_id, reserved, expires_at)
-          SELECT 'upl_' || n, store, user_id, 0, expires_at - interval '1 hour' FROM blob_uploads, generate_series(1, 150) n
+          SELECT 'upl_' || n, store, user_id, 0, expires_at - interval '1 hour' FROM blob_uploads, generate_series(1, 101) n
           WHERE id = ${idOf(bad)}`
         yield* sql`UPDATE uploads SET length = 3 WHERE id IN (${idOf(good)}, ${idOf(bad)})`
         const isFile = (path: string) =>
@@ -416,17 +441,11 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
           )
         yield* eventually(
           "tried",
-          Effect.map(tries("upl_150"), (row) => row?.triedAt !== null)
+          Effect.map(tries("upl_101"), (row) => row?.triedAt !== null)
         )
         assert.isBelow((yield* tries("upl_1"))?.hours ?? 24, 23.1, "a try does not make its day longer")
-        // More than once: a try that is under way leaves its upload as it was.
-        const ended = sql`UPDATE blob_uploads SET expires_at = now() - interval '1 s'
-          WHERE user_id = ${caller.userId} AND NOT busy`
-        const left = sql`SELECT 1 FROM uploads WHERE user_id = ${caller.userId} AND done_at IS NULL`
-        yield* eventually(
-          "over",
-          Effect.map(Effect.andThen(ended, left), (rows) => rows.length === 0)
-        )
+        yield* Effect.promise(() => tus.ask("DELETE", bad))
+        yield* sql`DELETE FROM blob_uploads WHERE user_id = ${caller.userId}`
       })
     )
 

@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs"
+import { dirname } from "node:path"
 import { crc32 } from "node:zlib"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -8,6 +10,7 @@ import {
   isThere,
   newUser,
   ownerOf,
+  pathOf,
   pieces,
   sha256Of,
   tagOf,
@@ -32,6 +35,8 @@ layer(stores, { excludeTestServices: true })("the staging of files", (it) => {
       yield* Effect.gen(function* () {
         const { publish, stage } = yield* blobs.staging(incoming(user))
         const staged = yield* Effect.forEach(texts, (text) => stage(pieces([text])))
+        // Their directories are there before the transaction, which has no time for the syncs of a thousand.
+        for (const { blob } of staged) assert.isTrue(existsSync(dirname(yield* pathOf(blob))))
         yield* publish(staged.slice(0, 2), (made) =>
           blobs.referAll(
             made.map((blob, index) => ({ ref: `staged ${index}`, blob })),

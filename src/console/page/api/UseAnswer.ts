@@ -7,7 +7,7 @@ import { whenVisible } from "./WhenVisible.ts"
 /** One read. Answers the milliseconds until the next; undefined: there is none. */
 type Turn = (ask: Ask, signal: AbortSignal) => Promise<number | undefined>
 
-interface ReadOptions {
+export interface ReadOptions {
   /** a new value begins the reading anew */
   readonly since?: unknown
   /** a refusal that the reader handles, so that the page does not show it as trouble */

@@ -17,16 +17,22 @@ import {
 } from "./Places.ts"
 import { LinkList } from "./share/LinkList.tsx"
 import { Trash } from "./trash/Trash.tsx"
+import { useStrayDrops } from "./uploads/DropZone.tsx"
 import { UploadPanel } from "./uploads/UploadPanel.tsx"
 import { useFinished, useUploads } from "./uploads/UseUploads.ts"
 import { Usage } from "./Usage.tsx"
 import "./Files.css"
+import "./browse/Browse.css"
+import "./file/File.css"
+import "./share/Share.css"
+import "./uploads/Uploads.css"
 
 /** Shared files: the tree, one file, a search, or a page beside them. Uploads are shown above whatever is open. */
 const Files = () => {
   const { params } = useNavigation().view
   const { queue, uploads } = useUploads()
   const finished = useFinished(uploads)
+  useStrayDrops()
   const { file, path = "", q, show } = params
   return (
     <div class="files">

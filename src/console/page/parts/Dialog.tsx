@@ -2,6 +2,7 @@ import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { Ask } from "../api/Ask.ts"
 import { Toast } from "./Toast.tsx"
 import { useChange } from "./UseChange.ts"
+import { useFocusLeft } from "./UseFocusLeft.ts"
 
 interface DialogProps {
   /** on the button that asks the question */
@@ -19,10 +20,16 @@ export const Dialog = ({ action, no = "Keep it", question, run, yes }: DialogPro
   const change = useChange()
   const [isAsked, setAsked] = useState(false)
   const id = useId()
+  const whole = useRef<HTMLDivElement>(null)
+  const asking = useRef<HTMLButtonElement>(null)
   const harmless = useRef<HTMLButtonElement>(null)
+  const wasAsked = useRef(false)
+  useFocusLeft(whole)
   useLayoutEffect(() => {
     // The harmless answer has the focus: pressing Enter twice does nothing.
     if (isAsked) harmless.current?.focus()
+    else if (wasAsked.current) asking.current?.focus()
+    wasAsked.current = isAsked
   }, [isAsked])
 
   const confirm = async (): Promise<void> => {
@@ -30,7 +37,16 @@ export const Dialog = ({ action, no = "Keep it", question, run, yes }: DialogPro
     setAsked(false)
   }
   return (
-    <div class="dialog">
+    <div
+      ref={whole}
+      class="dialog"
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !isAsked || change.isBusy) return
+        // A dialog around it stays.
+        event.preventDefault()
+        setAsked(false)
+      }}
+    >
       {isAsked ? (
         <div role="group" aria-labelledby={id}>
           <p id={id}>{question}</p>
@@ -42,7 +58,7 @@ export const Dialog = ({ action, no = "Keep it", question, run, yes }: DialogPro
           </button>
         </div>
       ) : (
-        <button type="button" onClick={() => setAsked(true)}>
+        <button ref={asking} type="button" onClick={() => setAsked(true)}>
           {action}
         </button>
       )}

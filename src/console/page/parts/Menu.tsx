@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useId, useRef } from "preact/hooks"
+import "./Menu.css"
 
 interface MenuProps {
   /** of the button, for screen readers: `Actions for notes.txt` */

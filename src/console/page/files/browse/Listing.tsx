@@ -1,6 +1,5 @@
-import { useState } from "preact/hooks"
-import { useAnswer } from "../../api/UseAnswer.ts"
 import { Asking } from "../../parts/Asking.tsx"
+import { More, usePages } from "../Pages.tsx"
 import type { Directory, Listing as Listed } from "../Types.ts"
 import { directoryEntry, fileEntry } from "./Entry.ts"
 import { EntryTable } from "./EntryTable.tsx"
@@ -19,14 +18,24 @@ const refreshMillis = 15_000
 const pageSize = 200
 
 /** The content of a directory, a page after the other. */
-export const Listing = (props: ListingProps) => {
-  const { directory, since } = props
-  const base = `/api/directories/${directory?.id ?? "root"}?limit=${pageSize}`
-  const { data, refused } = useAnswer<Listed>(base, refreshMillis, { since })
-  if (data === undefined) return <Asking what="the files" isRefused={refused !== undefined} />
-  const isEmpty = data.directories.length === 0 && data.files.length === 0
-  if (isEmpty) return <Empty isRoot={directory === undefined} />
-  return <Pages {...props} base={base} data={data} />
+export const Listing = ({ directory, onChanged, onNotice, since }: ListingProps) => {
+  const { pages, refused, ...rest } = usePages<Listed>(
+    `/api/directories/${directory?.id ?? "root"}?limit=${pageSize}`,
+    refreshMillis,
+    { since }
+  )
+  if (pages === undefined) return <Asking what="the files" isRefused={refused !== undefined} />
+  const entries = [
+    ...pages.flatMap(({ directories }) => directories.map(directoryEntry)),
+    ...pages.flatMap(({ files }) => files.map(fileEntry))
+  ]
+  if (entries.length === 0) return <Empty isRoot={directory === undefined} />
+  return (
+    <>
+      <EntryTable entries={entries} onChanged={onChanged} onNotice={onNotice} />
+      <More {...rest} of="files" />
+    </>
+  )
 }
 
 const Empty = ({ isRoot }: { readonly isRoot: boolean }) => (
@@ -41,40 +50,3 @@ const Empty = ({ isRoot }: { readonly isRoot: boolean }) => (
     </p>
   </div>
 )
-
-interface PagesProps extends ListingProps {
-  readonly base: string
-  readonly data: Listed
-}
-
-const Pages = ({ base, data, onChanged, onNotice, since }: PagesProps) => {
-  const [isMore, setMore] = useState(false)
-  const entries = [...data.directories.map(directoryEntry), ...data.files.map(fileEntry)]
-  return (
-    <>
-      <EntryTable entries={entries} onChanged={onChanged} onNotice={onNotice} />
-      {data.cursor !== null && !isMore && (
-        <p>
-          <button type="button" onClick={() => setMore(true)}>
-            Show more
-          </button>
-        </p>
-      )}
-      {data.cursor !== null && isMore && (
-        <NextPage {...{ base, onChanged, onNotice, since }} cursor={data.cursor} />
-      )}
-    </>
-  )
-}
-
-interface NextPageProps extends Omit<PagesProps, "data" | "directory"> {
-  readonly cursor: string
-}
-
-const NextPage = ({ base, cursor, ...rest }: NextPageProps) => {
-  const { data, refused } = useAnswer<Listed>(`${base}&cursor=${encodeURIComponent(cursor)}`, refreshMillis, {
-    since: rest.since
-  })
-  if (data === undefined) return <Asking what="more files" isRefused={refused !== undefined} />
-  return <Pages {...rest} base={base} data={data} directory={undefined} />
-}

@@ -1,10 +1,10 @@
-import { useState } from "preact/hooks"
-import { useAnswer } from "../../api/UseAnswer.ts"
+import { useEffect, useRef, useState } from "preact/hooks"
 import { Form } from "../../parts/Form.tsx"
 import { Modal } from "../../parts/Modal.tsx"
 import { useChange } from "../../parts/UseChange.ts"
+import { More, useDirectories } from "../Pages.tsx"
 import { parentOf } from "../Places.ts"
-import type { Directory, Entry, Listing } from "../Types.ts"
+import type { Directory, Entry } from "../Types.ts"
 import { apiPathOf } from "./Entry.ts"
 
 interface MoveDialogProps {
@@ -80,18 +80,28 @@ interface ChoicesProps {
 }
 
 const Choices = ({ entry, onChosen, within }: ChoicesProps) => {
-  const { data, isOld } = useAnswer<Listing>(`/api/directories/${within?.id ?? "root"}?limit=1000`)
-  const offered = isOld ? undefined : data?.directories.filter(({ id }) => id !== entry.of.id)
+  const { directories, ...rest } = useDirectories(within?.id ?? "root", 500)
+  const offered = directories?.filter(({ id }) => id !== entry.of.id)
+  const list = useRef<HTMLUListElement>(null)
+  const shown = useRef(within)
+  useEffect(() => {
+    // The button that was pressed is gone, and the focus with it.
+    if (shown.current !== within) list.current?.focus()
+    shown.current = within
+  }, [within])
   return (
-    <ul class="move-choices" aria-label="Directories" aria-busy={offered === undefined}>
-      {offered?.map((directory) => (
-        <li key={directory.id}>
-          <button type="button" onClick={() => onChosen(directory)}>
-            <bdi>{directory.name}</bdi>
-          </button>
-        </li>
-      ))}
-      {offered?.length === 0 && <li class="hint">No directories below this one.</li>}
-    </ul>
+    <div class="move-choices">
+      <ul ref={list} tabIndex={-1} aria-label="Directories" aria-busy={offered === undefined}>
+        {offered?.map((directory) => (
+          <li key={directory.id}>
+            <button type="button" onClick={() => onChosen(directory)}>
+              <bdi>{directory.name}</bdi>
+            </button>
+          </li>
+        ))}
+        {offered?.length === 0 && <li class="hint">No directories below this one.</li>}
+      </ul>
+      <More {...rest} of="directories" />
+    </div>
   )
 }

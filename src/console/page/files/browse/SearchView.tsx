@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks"
-import { useAnswer } from "../../api/UseAnswer.ts"
 import { Asking } from "../../parts/Asking.tsx"
 import { Heading } from "../../parts/Heading.tsx"
+import { More, usePages } from "../Pages.tsx"
 import type { StoredFile } from "../Types.ts"
 import { fileEntry } from "./Entry.ts"
 import { EntryTable } from "./EntryTable.tsx"
@@ -14,11 +14,11 @@ const refreshMillis = 30_000
 export const SearchView = ({ words }: { readonly words: string }) => {
   const [since, onChanged] = useCount()
   const [noticed, setNoticed] = useState<Noticed>()
-  const { data, isOld, refused } = useAnswer<{
+  const { pages, refused, ...rest } = usePages<{
     readonly files: ReadonlyArray<StoredFile>
     readonly cursor: string | null
   }>(`/api/files?q=${encodeURIComponent(words)}&limit=200`, refreshMillis, { since })
-  const files = isOld ? undefined : data?.files
+  const files = pages?.flatMap((page) => page.files)
   return (
     <section class="files-main" aria-busy={files === undefined}>
       <Heading tab="Search">{`Files named “${words}”`}</Heading>
@@ -30,9 +30,7 @@ export const SearchView = ({ words }: { readonly words: string }) => {
       {files !== undefined && files.length > 0 && (
         <EntryTable entries={files.map(fileEntry)} hasPlaces onChanged={onChanged} onNotice={setNoticed} />
       )}
-      {!isOld && data !== undefined && data.cursor !== null && (
-        <p class="hint">200 files are shown, and there are more: search for a longer part of the name.</p>
-      )}
+      <More {...rest} of="files" />
     </section>
   )
 }

@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks"
-import { useAnswer } from "../../api/UseAnswer.ts"
 import { ViewLink } from "../../view/Navigation.tsx"
+import { More, useDirectories } from "../Pages.tsx"
 import { directoryView, rootView } from "../Places.ts"
-import type { Directory, Listing } from "../Types.ts"
+import type { Directory } from "../Types.ts"
 
 interface TreeProps {
   /** of the directory that is open */
@@ -12,6 +12,7 @@ interface TreeProps {
 }
 
 const refreshMillis = 60_000
+const pageSize = 500
 
 /** All directories, opened down to the present one. */
 export const Tree = ({ path, since }: TreeProps) => (
@@ -19,19 +20,27 @@ export const Tree = ({ path, since }: TreeProps) => (
     <ViewLink to={rootView} isCurrent={path === ""}>
       All files
     </ViewLink>
-    <Branch id="root" path={path} since={since} />
+    <Branch id="root" name="your files" path={path} since={since} />
   </nav>
 )
 
-const Branch = ({ id, path, since }: TreeProps & { readonly id: string }) => {
-  const { data } = useAnswer<Listing>(`/api/directories/${id}?limit=500`, refreshMillis, { since })
-  if (data === undefined || data.directories.length === 0) return null
+interface BranchProps extends TreeProps {
+  readonly id: string
+  readonly name: string
+}
+
+const Branch = ({ id, name, path, since }: BranchProps) => {
+  const { directories = [], ...rest } = useDirectories(id, pageSize, refreshMillis, { since })
+  if (directories.length === 0) return null
   return (
-    <ul>
-      {data.directories.map((directory) => (
-        <Node key={directory.id} directory={directory} path={path} since={since} />
-      ))}
-    </ul>
+    <>
+      <ul>
+        {directories.map((directory) => (
+          <Node key={directory.id} directory={directory} path={path} since={since} />
+        ))}
+      </ul>
+      <More {...rest} of={`directories in ${name}`} />
+    </>
   )
 }
 
@@ -55,7 +64,7 @@ const Node = ({ directory, path, since }: TreeProps & { readonly directory: Dire
           <bdi>{directory.name}</bdi>
         </ViewLink>
       </span>
-      {isOpen && <Branch id={directory.id} path={path} since={since} />}
+      {isOpen && <Branch id={directory.id} name={directory.name} path={path} since={since} />}
     </li>
   )
 }

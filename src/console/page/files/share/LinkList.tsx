@@ -6,6 +6,7 @@ import type { Entry } from "../Types.ts"
 import { formatBytes, formatWhen } from "../Words.ts"
 import { factsOf, isOver, path, selecting, type SharedLink, type ShareLink } from "./ShareLink.ts"
 import { isClosed } from "../Closed.ts"
+import { More, usePages } from "../Pages.tsx"
 import { useCount } from "../UseCount.ts"
 
 interface LinkListProps {
@@ -18,34 +19,41 @@ interface LinkListProps {
 
 const refreshMillis = 15_000
 
+/** As many as the server lists. Source: contract/files#links. */
+const listedDownloads = 100
+
 /** Share links with their uses; each can be copied and revoked. */
 export const LinkList = ({ of, since = 0, title }: LinkListProps) => {
   const [changes, onChanged] = useCount()
-  const { data, refused } = useAnswer<{ readonly links: ReadonlyArray<ShareLink> }>(
-    `${path}${of === undefined ? "" : selecting(of)}`,
-    refreshMillis,
-    { since: changes * 1_000_000 + since, isExpected: isClosed }
-  )
+  const { pages, refused, ...rest } = usePages<{
+    readonly links: ReadonlyArray<ShareLink>
+    readonly cursor: string | null
+  }>(`${path}?limit=100${of === undefined ? "" : selecting(of)}`, refreshMillis, {
+    since: changes * 1_000_000 + since,
+    isExpected: isClosed
+  })
+  const links = pages?.flatMap((page) => page.links)
   return (
     <section
       class="items share-links"
       aria-label={title}
-      aria-busy={data === undefined && refused === undefined}
+      aria-busy={links === undefined && refused === undefined}
     >
       <h2>{title}</h2>
-      {data === undefined && refused !== undefined && <p class="hint">{refused.message}.</p>}
-      {data?.links.length === 0 && (
+      {links === undefined && refused !== undefined && <p class="hint">{refused.message}.</p>}
+      {links?.length === 0 && (
         <p class="hint">
           {of === undefined
             ? "No links yet. Open a file or a directory and choose Share."
-            : "No links. Choose Share among the actions to make one."}
+            : "No links lead here yet."}
         </p>
       )}
       <ul>
-        {data?.links.map((link) => (
+        {links?.map((link) => (
           <Row key={link.token} link={link} onRevoked={onChanged} />
         ))}
       </ul>
+      <More {...rest} of="links" />
     </section>
   )
 }
@@ -57,8 +65,8 @@ const Row = ({ link, onRevoked }: { readonly link: ShareLink; onRevoked(): void 
       <span class="item-words">
         <strong>{name ?? "something deleted"}</strong>
         <span class="item-facts hint">
-          {factsOf(link).map((fact) => (
-            <span key={fact}>{fact}</span>
+          {factsOf(link).map((fact, index) => (
+            <span key={index}>{fact}</span>
           ))}
         </span>
       </span>
@@ -87,12 +95,15 @@ const Downloads = ({ token, uses }: { readonly token: string; readonly uses: num
     <details class="downloads" onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>Downloads</summary>
       <ul aria-busy={isOpen && data === undefined}>
-        {data?.downloads.map(({ address, agent, bytes, complete, startedAt }) => (
-          <li key={`${startedAt} ${address}`} class="hint">
+        {data?.downloads.map(({ address, agent, bytes, complete, startedAt }, index) => (
+          <li key={index} class="hint">
             <time dateTime={startedAt}>{formatWhen(startedAt)}</time> · {formatBytes(bytes)}
             {complete ? "" : ", not to the end"} · {address} · {agent === "" ? "unnamed program" : agent}
           </li>
         ))}
+        {data?.downloads.length === listedDownloads && (
+          <li class="hint">These are the last {listedDownloads}.</li>
+        )}
         {data?.downloads.length === 0 && <li class="hint">None in the last 90 days.</li>}
       </ul>
     </details>

@@ -6,9 +6,9 @@ import { formatCounted } from "../../figures/Format.ts"
 
 export const path = "/api/share-links"
 
-/** The query that selects the links of a file or directory. */
+/** The part of a query that selects the links of a file or directory. */
 export const selecting = ({ kind, of }: Entry): string =>
-  kind === "file" ? `?fileId=${of.id}` : `?directoryId=${of.id}`
+  kind === "file" ? `&fileId=${of.id}` : `&directoryId=${of.id}`
 
 export const isOver = ({ expiresAt, maxRequests, uses }: ShareLink): boolean =>
   (expiresAt !== null && Date.parse(expiresAt) <= Date.now()) || (maxRequests !== null && uses >= maxRequests)

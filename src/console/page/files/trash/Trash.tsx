@@ -1,11 +1,12 @@
-import { useState } from "preact/hooks"
+import { useRef, useState } from "preact/hooks"
 import { Refused } from "../../api/Refused.ts"
-import { useAnswer } from "../../api/UseAnswer.ts"
 import { Asking } from "../../parts/Asking.tsx"
 import { Dialog } from "../../parts/Dialog.tsx"
 import { Heading } from "../../parts/Heading.tsx"
 import { Toast } from "../../parts/Toast.tsx"
 import { useChange } from "../../parts/UseChange.ts"
+import { useFocusLeft } from "../../parts/UseFocusLeft.ts"
+import { More, usePages } from "../Pages.tsx"
 import { parentOf } from "../Places.ts"
 import { formatBytes, formatWhen } from "../Words.ts"
 import { useCount } from "../UseCount.ts"
@@ -30,15 +31,16 @@ const refreshMillis = 30_000
 /** Deleted files and directories, until they go for good. */
 export const Trash = () => {
   const [since, onChanged] = useCount()
-  const { data, refused } = useAnswer<{
+  const { pages, refused, ...rest } = usePages<{
     readonly items: ReadonlyArray<Trashed>
     readonly cursor: string | null
   }>(`${path}?limit=200`, refreshMillis, { since })
+  const items = pages?.flatMap((page) => page.items)
   return (
     <section class="trash">
       <div class="files-head">
         <Heading>Trash</Heading>
-        {data !== undefined && data.items.length > 0 && (
+        {items !== undefined && items.length > 0 && (
           <Dialog
             action="Empty the trash"
             question="Everything in it is deleted for good, with all versions and links."
@@ -50,22 +52,20 @@ export const Trash = () => {
           />
         )}
       </div>
-      {data === undefined && <Asking what="the trash" isRefused={refused !== undefined} />}
-      {data?.items.length === 0 && (
+      {items === undefined && <Asking what="the trash" isRefused={refused !== undefined} />}
+      {items?.length === 0 && (
         <p class="hint">
           Nothing is in the trash. What you delete stays here for a while and can be restored.
         </p>
       )}
       <div class="items">
         <ul aria-label="Trash">
-          {data?.items.map((item) => (
+          {items?.map((item) => (
             <Row key={item.id} item={item} onChanged={onChanged} />
           ))}
         </ul>
       </div>
-      {data !== undefined && data.cursor !== null && (
-        <p class="hint">The latest 200 are shown. Empty the trash, or restore some, to see others.</p>
-      )}
+      <More {...rest} of="of the trash" />
     </section>
   )
 }
@@ -73,6 +73,8 @@ export const Trash = () => {
 const Row = ({ item, onChanged }: { readonly item: Trashed; onChanged(): void }) => {
   const change = useChange()
   const [isTaken, setTaken] = useState(false)
+  const row = useRef<HTMLLIElement>(null)
+  useFocusLeft(row)
   const { expiresAt, id, kind, name, path: was, size, trashedAt } = item
   const bringBack = (): void =>
     void change.run(async (ask) => {
@@ -85,7 +87,7 @@ const Row = ({ item, onChanged }: { readonly item: Trashed; onChanged(): void })
       onChanged()
     })
   return (
-    <li>
+    <li ref={row}>
       <span class="item-words">
         <strong>
           <bdi>{name}</bdi>

@@ -18,12 +18,12 @@ export const ChooseFiles = ({ files, folder, onChosen }: ChooseFilesProps) => {
   const chooseFiles = async (): Promise<void> => {
     const open = openPicker()
     if (open === undefined) return fileField.current?.click()
-    try {
-      onChosen(await chosenBy(await open({ multiple: true })))
-    } catch (error) {
+    const handles = await open({ multiple: true }).catch((error: unknown) => {
       // The person chose nothing.
-      if (!(error instanceof DOMException)) throw error
-    }
+      if (error instanceof DOMException) return []
+      throw error
+    })
+    if (handles.length > 0) onChosen(await chosenBy(handles))
   }
   const onChange = ({ currentTarget }: { readonly currentTarget: HTMLInputElement }): void => {
     if (currentTarget.files !== null) onChosen(chosenIn(currentTarget.files))

@@ -17,29 +17,30 @@ export interface Choice {
   readonly unread: ReadonlyArray<string>
 }
 
-const choiceOf = (files: ReadonlyArray<Chosen>): Choice => ({ files, emptyDirectories: [], unread: [] })
+interface Gathered {
+  readonly files: Array<Chosen>
+  readonly emptyDirectories: Array<string>
+  readonly unread: Array<string>
+}
+
+const nothingGathered = (): Gathered => ({ files: [], emptyDirectories: [], unread: [] })
 
 /** Of a field for files, or for a directory. */
-export const chosenIn = (list: FileList): Choice =>
-  choiceOf(
-    Array.from(list, (file) => ({
-      file,
-      path: file.webkitRelativePath === "" ? file.name : file.webkitRelativePath,
-      handled: undefined
-    }))
-  )
+export const chosenIn = (list: FileList): Choice => ({
+  ...nothingGathered(),
+  files: Array.from(list, (file) => ({
+    file,
+    path: file.webkitRelativePath === "" ? file.name : file.webkitRelativePath,
+    handled: undefined
+  }))
+})
 
 /** Of the browser's way to choose files with handles. */
-export const chosenBy = async (handles: ReadonlyArray<FileSystemFileHandle>): Promise<Choice> =>
-  choiceOf(
-    await Promise.all(
-      handles.map(async (root) => ({
-        file: await root.getFile(),
-        path: root.name,
-        handled: { root, names: [] }
-      }))
-    )
-  )
+export const chosenBy = async (handles: ReadonlyArray<FileSystemFileHandle>): Promise<Choice> => {
+  const gathered = nothingGathered()
+  for (const root of handles) await addHandle(gathered, root, root, [])
+  return gathered
+}
 
 interface Dropped {
   readonly handle: Promise<FileSystemHandle | null>
@@ -47,12 +48,6 @@ interface Dropped {
 }
 
 type WithHandle = DataTransferItem & { getAsFileSystemHandle?(): Promise<FileSystemHandle | null> }
-
-interface Gathered {
-  readonly files: Array<Chosen>
-  readonly emptyDirectories: Array<string>
-  readonly unread: Array<string>
-}
 
 /** Reads what was dropped, directories with all that is below them. What can be read, is: the rest is named. */
 export const droppedIn = async ({ items }: DataTransfer): Promise<Choice> => {
@@ -62,7 +57,7 @@ export const droppedIn = async ({ items }: DataTransfer): Promise<Choice> => {
       ? { handle: handleOf(item.getAsFileSystemHandle?.()), entry: item.webkitGetAsEntry() }
       : undefined
   )
-  const gathered: Gathered = { files: [], emptyDirectories: [], unread: [] }
+  const gathered = nothingGathered()
   for (const one of dropped) {
     if (one === undefined) continue
     const root = await one.handle

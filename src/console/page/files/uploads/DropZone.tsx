@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useState } from "preact/hooks"
+import { useEffect, useState } from "preact/hooks"
 import { type Choice, droppedIn } from "./Chosen.ts"
 
 interface DropZoneProps {
@@ -10,6 +10,21 @@ interface DropZoneProps {
 }
 
 const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes("Files") === true
+
+/** A file that is dropped beside the list would take the place of the page, and end what is on its way. */
+export const useStrayDrops = (): void => {
+  useEffect(() => {
+    const controller = new AbortController()
+    const refuse = (event: DragEvent): void => {
+      if (event.defaultPrevented || event.dataTransfer === null || !hasFiles(event)) return
+      event.preventDefault()
+      event.dataTransfer.dropEffect = "none"
+    }
+    for (const name of ["dragover", "drop"] as const)
+      addEventListener(name, refuse, { signal: controller.signal })
+    return () => controller.abort()
+  }, [])
+}
 
 /** Takes files and folders that are dropped on what is in it. Buttons do the same for the keyboard. */
 export const DropZone = ({ children, onChosen, to }: DropZoneProps) => {

@@ -1,12 +1,14 @@
 import { Refused } from "../../api/Refused.ts"
-import { makeUpload, readOffset, sendPiece } from "./TusRequests.ts"
+import { isThere, makeUpload, readOffset, sendPiece } from "./TusRequests.ts"
 import type { Upload } from "./Upload.ts"
 
 interface Course {
   /** the upload has an address from now on; undefined: it has none any more */
   onUrl(url: string | undefined): void
-  /** bytes that the server has, or that are on the wire */
+  /** bytes on the wire, those that the server has included */
   onSent(bytes: number): void
+  /** bytes that the server has */
+  onKept(bytes: number): void
 }
 
 const isGone = (error: unknown): boolean =>
@@ -34,7 +36,7 @@ const requireUnchanged = async (file: File): Promise<void> => {
 export const sendFile = async (
   upload: Upload,
   file: File,
-  { onSent, onUrl }: Course,
+  { onKept, onSent, onUrl }: Course,
   signal: AbortSignal
 ): Promise<void> => {
   await requireUnchanged(file)
@@ -51,11 +53,12 @@ export const sendFile = async (
     }
   }
   if (url === undefined) {
+    if (upload.isUnsure && (await isThere(upload, signal))) return
     const made = await makeUpload(upload, file, signal, onSent)
     ;({ offset, url } = made)
     onUrl(url)
   }
-  onSent(offset)
+  onKept(offset)
   let misses = 0
   while (offset < file.size) {
     const from = offset
@@ -65,6 +68,6 @@ export const sendFile = async (
       if (!isElsewhere(error) || ++misses > 3) throw error
       offset = await readOffset(url, signal)
     }
-    onSent(offset)
+    onKept(offset)
   }
 }

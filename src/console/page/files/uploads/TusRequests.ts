@@ -1,10 +1,13 @@
 import { makeAsk } from "../../api/Ask.ts"
 import { faultOf, Refused } from "../../api/Refused.ts"
+import type { Listing, StoredFile } from "../Types.ts"
 import { type FileLook, nameOf, type UploadPlace } from "./Upload.ts"
 
 /** Requests of resumable uploads, by the session's cookie. Source: tus 1.0.0; contract/files#resumable-uploads. */
 
 const endpoint = "/api/uploads"
+
+const door = makeAsk(undefined, "same-origin")
 
 /** Files up to this many bytes go with the request that makes the upload: one request in place of two. */
 const smallBytes = 1024 * 1024
@@ -145,11 +148,35 @@ export const makeUpload = async (
   return { url: url.pathname, offset: isSmall ? offsetOf(request, file.size) : 0 }
 }
 
+/**
+ * Whether the file came to its place, though the answer was lost. A small file goes with the request that makes its
+ * upload: sent again, it would be a second version. Its time is that of the file on the disk, to the millisecond.
+ */
+export const isThere = async (
+  { bucket, directoryId, lastModified, path, size }: UploadPlace & FileLook,
+  signal: AbortSignal
+): Promise<boolean> => {
+  if (size > smallBytes) return false
+  try {
+    const directory =
+      directoryId === undefined
+        ? bucket
+        : (await door<Listing>(`/api/directories/${directoryId}?limit=1`, { signal })).directory?.path
+    const { files } = await door<{ readonly files: ReadonlyArray<StoredFile> }>(
+      `/api/files?path=${encodeURIComponent(`${directory}/${path}`)}`,
+      { signal }
+    )
+    return files.some((file) => file.fileSize === size && Date.parse(file.modifiedAt) === lastModified)
+  } catch (error) {
+    // A key that may write need not read.
+    if (error instanceof Refused && (error.status === 403 || error.status === 404)) return false
+    throw error
+  }
+}
+
 /** The bytes that the server has. */
 export const readOffset = async (url: string, signal: AbortSignal): Promise<number> =>
   offsetOf(await send({ method: "HEAD", url, signal }), 0)
-
-const door = makeAsk(undefined, "same-origin")
 
 interface Open {
   readonly url: string

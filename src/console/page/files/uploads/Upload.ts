@@ -32,19 +32,17 @@ export interface Upload extends UploadPlace, FileLook {
   readonly sent: number
   /** the resource on the server; undefined until it was made */
   readonly url: string | undefined
+  /** it was sent before without an address: its file may be there, though no answer said so */
+  readonly isUnsure: boolean
   /** why it is held, or failed */
   readonly problem: string | undefined
 }
 
 export const nameOf = ({ path }: Pick<UploadPlace, "path">): string => path.slice(path.lastIndexOf("/") + 1)
 
-/** Whether this file at this place is the one that was on its way. */
-export const isSame = (one: UploadPlace & FileLook, other: UploadPlace & FileLook): boolean =>
-  one.path === other.path &&
-  one.size === other.size &&
-  one.lastModified === other.lastModified &&
-  one.directoryId === other.directoryId &&
-  one.bucket === other.bucket
+/** Equal for the same file at the same place alone. */
+export const keyOf = ({ bucket, directoryId, lastModified, path, size }: UploadPlace & FileLook): string =>
+  JSON.stringify([bucket, directoryId, path, size, lastModified])
 
 /** A file that was chosen again, from any directory above it: its path is the end of the one that it was chosen by. */
 export const isAgain = (

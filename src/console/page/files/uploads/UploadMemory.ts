@@ -44,7 +44,7 @@ let last: Promise<unknown> = Promise.resolve()
  * refuse to keep anything, in a private window for example: then uploads end with the page.
  */
 const inTurn = <A>(body: () => Promise<A>, otherwise: A): Promise<A> => {
-  const turn = last.then(body).catch((error: unknown) => {
+  const turn = last.then(body, body).catch((error: unknown) => {
     if (error instanceof DOMException) return otherwise
     throw error
   })

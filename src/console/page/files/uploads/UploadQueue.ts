@@ -3,7 +3,7 @@ import type { Chosen } from "./Chosen.ts"
 import { askToRead, fileOf, type HandledFile, mayRead } from "./Handles.ts"
 import { sendFile } from "./SendFile.ts"
 import { endUpload, readOffsets } from "./TusRequests.ts"
-import { isAgain, isSame, type Upload, type UploadPlace } from "./Upload.ts"
+import { isAgain, isMoving, keyOf, type Upload, type UploadPlace } from "./Upload.ts"
 import { forget, heldElsewhere, hold, keep, type Kept, recall } from "./UploadMemory.ts"
 
 /** Files sent at the same time. A browser has six connections to a server, and the page needs some. */
@@ -21,7 +21,9 @@ interface Entry {
   readonly addedAt: number
   /** ends the request under way, or the pause before the next */
   stop: AbortController | undefined
-  /** attempts in a row that came to nothing */
+  /** bytes that the server had when it was last heard of */
+  kept: number
+  /** attempts in a row that brought no byte */
   misses: number
 }
 
@@ -34,6 +36,7 @@ export class UploadQueue {
   #told: ReadonlyArray<Upload> = []
   #timer: ReturnType<typeof setTimeout> | undefined
   #onSignedOut: () => void = () => undefined
+  #isDisposed = false
 
   constructor(userId: string) {
     this.userId = userId
@@ -68,13 +71,23 @@ export class UploadQueue {
     if (kept.length === 0) return
     const elsewhere = await heldElsewhere(new Set(kept.map(({ batch }) => batch)))
     const offsets = await readOffsets()
+    // Another user has signed in meanwhile: these files would go to theirs.
+    if (this.#isDisposed) return
     for (const one of kept) {
       if (elsewhere.has(one.batch) || this.#entries.has(one.id)) continue
       const { addedAt, handled, isDone, userId: _user, ...rest } = one
       const state = isDone ? "done" : "missing"
       const sent = isDone ? one.size : (offsets.get(one.url ?? "") ?? 0)
-      const upload: Upload = { ...rest, state, sent, problem: undefined }
-      this.#entries.set(one.id, { upload, file: undefined, handled, addedAt, stop: undefined, misses: 0 })
+      const upload: Upload = { ...rest, state, sent, isUnsure: true, problem: undefined }
+      this.#entries.set(one.id, {
+        upload,
+        file: undefined,
+        handled,
+        addedAt,
+        stop: undefined,
+        kept: sent,
+        misses: 0
+      })
       this.#hold(one.batch)
     }
     await this.#find(mayRead)
@@ -86,16 +99,16 @@ export class UploadQueue {
     return this.#find(askToRead)
   }
 
-  /** Takes files, each for its place. One that was on its way to the same place goes on. */
+  /** Takes files, each for its place. One that is, or was, on its way to the same place goes on: it is not sent twice. */
   add(chosen: ReadonlyArray<readonly [Chosen, UploadPlace]>): void {
     const batch = crypto.getRandomValues(new Uint32Array(4)).join("-")
     const added: Array<Entry> = []
-    const interrupted = this.#interrupted()
+    const known = new Map(this.#known().map((entry) => [keyOf(entry.upload), entry]))
     for (const [{ file, handled }, place] of chosen) {
       const { lastModified, size, type } = file
-      const known = interrupted.find(({ upload }) => isSame(upload, { ...place, lastModified, size, type }))
-      if (known !== undefined) {
-        this.#give(known, file)
+      const same = known.get(keyOf({ ...place, lastModified, size, type }))
+      if (same !== undefined) {
+        this.#give(same, file)
         continue
       }
       const upload: Upload = {
@@ -108,9 +121,10 @@ export class UploadQueue {
         state: "waiting",
         sent: 0,
         url: undefined,
+        isUnsure: false,
         problem: undefined
       }
-      added.push({ upload, file, handled, addedAt: Date.now(), stop: undefined, misses: 0 })
+      added.push({ upload, file, handled, addedAt: Date.now(), stop: undefined, kept: 0, misses: 0 })
     }
     for (const entry of added) this.#entries.set(entry.upload.id, entry)
     if (added.length > 0) this.#hold(batch)
@@ -121,11 +135,9 @@ export class UploadQueue {
   /** Takes the files that were on their way out of those chosen again. Answers how many. */
   addAgain(chosen: ReadonlyArray<Chosen>): number {
     let found = 0
-    const interrupted = this.#interrupted()
+    const missing = [...this.#entries.values()].filter(({ upload }) => upload.state === "missing")
     for (const { file, path } of chosen) {
-      const entry = interrupted.find(
-        ({ upload }) => upload.state === "missing" && isAgain(upload, path, file)
-      )
+      const entry = missing.find(({ upload }) => upload.state === "missing" && isAgain(upload, path, file))
       if (entry === undefined) continue
       this.#give(entry, file)
       found += 1
@@ -134,8 +146,12 @@ export class UploadQueue {
     return found
   }
 
-  pause(upload: Upload): void {
-    this.#halt(upload, "paused")
+  pause({ id }: Upload): void {
+    const entry = this.#entries.get(id)
+    if (entry === undefined || entry.upload.state === "done") return
+    this.#set(entry, { state: "paused", problem: undefined })
+    entry.stop?.abort()
+    this.#turn()
   }
 
   resume({ id }: Upload): void {
@@ -149,7 +165,7 @@ export class UploadQueue {
   /** Drops an upload, here and on the server. */
   cancel(upload: Upload): void {
     const { url } = this.#entries.get(upload.id)?.upload ?? upload
-    this.#halt(upload, "paused")
+    this.pause(upload)
     this.#entries.delete(upload.id)
     void forget([upload.id])
     if (url !== undefined) void endUpload(url)
@@ -166,6 +182,7 @@ export class UploadQueue {
 
   /** Ends all requests, for another user. */
   dispose(): void {
+    this.#isDisposed = true
     for (const { stop } of this.#entries.values()) stop?.abort()
     for (const release of this.#held.values()) release()
     this.#entries.clear()
@@ -173,15 +190,15 @@ export class UploadQueue {
     clearTimeout(this.#timer)
   }
 
-  /** Those that wait for their files, and what is done of the same batches. */
-  #interrupted(): ReadonlyArray<Entry> {
-    const all = [...this.#entries.values()].filter(({ file }) => file === undefined)
+  /** Those that are not over, and what is done of the batches of those that wait for their files. */
+  #known(): ReadonlyArray<Entry> {
+    const all = [...this.#entries.values()]
     const batches = new Set(all.flatMap(({ upload }) => (upload.state === "missing" ? [upload.batch] : [])))
-    return all.filter(({ upload }) => batches.has(upload.batch))
+    return all.filter(({ upload }) => upload.state !== "done" || batches.has(upload.batch))
   }
 
   #give(entry: Entry, file: File): void {
-    if (entry.upload.state === "done") return
+    if (entry.upload.state === "done" || isMoving(entry.upload)) return
     entry.file = file
     this.#set(entry, { state: "waiting", problem: undefined })
   }
@@ -221,16 +238,8 @@ export class UploadQueue {
     this.#held.delete(batch)
   }
 
-  #halt({ id }: Upload, state: "paused"): void {
-    const entry = this.#entries.get(id)
-    if (entry === undefined || entry.upload.state === "done") return
-    this.#set(entry, { state, problem: undefined })
-    entry.stop?.abort()
-    this.#turn()
-  }
-
   #kept({ addedAt, handled, upload }: Entry): Kept {
-    const { problem: _problem, sent: _sent, state, ...rest } = upload
+    const { isUnsure: _unsure, problem: _problem, sent: _sent, state, ...rest } = upload
     return { ...rest, userId: this.userId, isDone: state === "done", handled, addedAt }
   }
 
@@ -260,13 +269,13 @@ export class UploadQueue {
   }
 
   async #send(entry: Entry): Promise<void> {
-    const { file } = entry
+    const { file, upload } = entry
     if (file === undefined) return
     const stop = new AbortController()
     entry.stop = stop
-    this.#set(entry, { state: "sending", problem: undefined })
+    this.#set(entry, { state: "sending", isUnsure: true, problem: undefined })
     try {
-      await sendFile(entry.upload, file, this.#courseOf(entry), stop.signal)
+      await sendFile(upload, file, this.#courseOf(entry), stop.signal)
       entry.file = undefined
       this.#set(entry, { state: "done", sent: file.size })
       void keep([this.#kept(entry)])
@@ -282,12 +291,14 @@ export class UploadQueue {
   #courseOf(entry: Entry) {
     return {
       onUrl: (url: string | undefined) => {
-        // A new beginning is worth trying again at once.
         this.#set(entry, { url, ...(url === undefined && { sent: 0 }) })
         void keep([this.#kept(entry)])
       },
-      onSent: (sent: number) => {
-        if (sent > entry.upload.sent) entry.misses = 0
+      onSent: (sent: number) => this.#set(entry, { sent }),
+      onKept: (sent: number) => {
+        // Bytes on the wire are no success: a server that takes none of them is asked less and less often.
+        if (sent > entry.kept) entry.misses = 0
+        entry.kept = sent
         this.#set(entry, { sent })
       }
     }
