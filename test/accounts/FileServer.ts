@@ -22,7 +22,8 @@ export class FileServer {
   /** requests that it has answered since its start */
   answers = 0
   private child: ChildProcess | undefined
-  private errors = ""
+  /** its log of warnings and errors */
+  errors = ""
   private readonly options: FileServerOptions
 
   constructor(options: FileServerOptions) {

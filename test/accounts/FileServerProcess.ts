@@ -24,7 +24,8 @@ const config = AppConfig.layerOf({
   rooms: new Set(["accounts", "files"]),
   databaseUrl: Redacted.make(databaseUrl),
   limits: {
-    blobKeptMillis: 2,
+    // Longer than a request reads a version before it refers to its bytes once more.
+    blobKeptMillis: 100,
     blobCollectEveryMillis: 1,
     blobScrubEveryMillis: 50,
     blobCheckMillis: 0,
