@@ -31,10 +31,11 @@ const shared: ReadonlyArray<PostgresMigration> = [
 
 type WithTables = ReadonlyArray<Pick<Room, "migrations">>
 
-export const postgresMigrationsOf = (list: WithTables): ReadonlyArray<PostgresMigration> =>
-  inOrder([...shared, ...list.flatMap(({ migrations }) => migrations.postgres)])
+/** …with those of rooms of a caller's own. */
+export const postgresMigrationsWith = (list: WithTables): ReadonlyArray<PostgresMigration> =>
+  inOrder([...shared, ...[...new Set([...rooms, ...list])].flatMap(({ migrations }) => migrations.postgres)])
 
-export const postgresMigrations = postgresMigrationsOf(rooms)
+export const postgresMigrations = postgresMigrationsWith([])
 
 export const clickHouseMigrations: ReadonlyArray<ClickHouseMigration> = inOrder(
   rooms.flatMap(({ migrations }) => migrations.clickhouse)

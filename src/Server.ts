@@ -27,7 +27,7 @@ import { RawRoutes } from "./front/RawRoutes.ts"
 import { publish } from "./Publication.ts"
 import type { Room, RoomServer } from "./Room.ts"
 import { rooms } from "./Rooms.ts"
-import { postgresMigrationsOf } from "./Migrations.ts"
+import { postgresMigrationsWith } from "./Migrations.ts"
 import { middleware as accountsMiddleware } from "./accounts/Server.ts"
 import { offers as accountsOffers } from "./accounts/Offers.ts"
 import { sayStoresReady } from "./Start.ts"
@@ -102,7 +102,7 @@ const drainNotice = Layer.effectDiscard(
 
 /** ClickHouse starts beside Postgres where a room needs it; its layers ask for the same one. */
 const storesOf = (list: ReadonlyArray<Room>, loaded: ReadonlyArray<Loaded>) => {
-  const postgres = Stores.postgresWith(postgresMigrationsOf(list))
+  const postgres = Stores.postgresWith(postgresMigrationsWith(list))
   return loaded.some(({ room }) => room.needs.includes("clickhouse"))
     ? Layer.merge(postgres, Stores.clickHouse)
     : postgres

@@ -33,6 +33,8 @@ export class ArchiveSource implements ByteSource {
       this.ends.onTrouble(part)
       done(new Error(`An archive was cut: the blob ${part.sha256} cannot be read`, { cause }), 0)
     })
+    const next = at + bytes.length < this.to ? this.plan.next(into.length) : undefined
+    if (next !== undefined) this.parts.openAhead(next)
   }
 
   close(): void {

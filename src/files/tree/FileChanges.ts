@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import {
   type BadRequest,
-  type Conflict,
+  Conflict,
   type NotFound,
   type PreconditionFailed,
   ServiceUnavailable,
@@ -16,6 +16,7 @@ import { Notices } from "#src/infra/notices/Notices.ts"
 import { inUserTurn } from "#src/infra/postgres/UserTurns.ts"
 import { freeName, nameTaken } from "./FreeNames.ts"
 import { type Caller, checkIfMatch, directoryFor, etagOfFile, holdingAlone } from "./Holding.ts"
+import { Purge } from "./Purge.ts"
 import { StorageRoom } from "./StorageRoom.ts"
 import { Trash } from "./Trash.ts"
 import { checkLength, type Directory, Tree, treeChanged } from "./Tree.ts"
@@ -61,6 +62,12 @@ export class FileChanges extends Context.Service<
       id: string,
       ifMatch: string | undefined
     ) => Effect.Effect<StoredFile, ChangeFault | ServiceUnavailable | StorageFull>
+    /** Deletes a version for good, but not the current one. */
+    readonly deleteVersion: (
+      caller: Caller,
+      id: string,
+      versionId: string
+    ) => Effect.Effect<void, Conflict | NotFound | SqlError>
   }
 >()("signalbox/files/FileChanges") {
   static readonly layer = Layer.effect(
@@ -72,11 +79,17 @@ export class FileChanges extends Context.Service<
         notices: yield* Notices,
         room: yield* StorageRoom,
         tree: yield* Tree,
+        purge: yield* Purge,
         trash: yield* Trash,
         versions: yield* Versions,
         directoryFor: yield* directoryFor
       }
-      return FileChanges.of({ move: movingOf(parts), ...copyingOf(parts), nameFor: namingOf(parts) })
+      return FileChanges.of({
+        move: movingOf(parts),
+        ...copyingOf(parts),
+        deleteVersion: deletingOf(parts),
+        nameFor: namingOf(parts)
+      })
     })
   )
 }
@@ -87,6 +100,7 @@ interface Parts {
   readonly notices: Notices["Service"]
   readonly room: StorageRoom["Service"]
   readonly tree: Tree["Service"]
+  readonly purge: Purge["Service"]
   readonly trash: Trash["Service"]
   readonly versions: Versions["Service"]
   readonly directoryFor: Effect.Success<typeof directoryFor>
@@ -196,14 +210,47 @@ const copyingOf = (parts: Parts): Pick<FileChanges["Service"], "copy" | "revert"
           error._tag === "Conflict" && error.code === "other_version" ? nameTaken : error
         )
       }).pipe(sql.withTransaction, inUserTurn(sql, caller.userId)),
-    revert: (caller, id, ifMatch) =>
-      Effect.gen(function* () {
+    revert: (caller, id, ifMatch) => {
+      const look = Effect.gen(function* () {
         const file = yield* foundFor(parts, caller, id, "write")
-        const current = yield* versions.currentOf(file.groupId)
-        yield* checkIfMatch(ifMatch, etagOfFile(current))
-        if (file.isCurrent) return file
-        const directory = yield* directoryOf(parts, file)
-        return yield* write(file, directory, file.name, ifMatch === undefined ? undefined : current.id)
-      }).pipe(sql.withTransaction, inUserTurn(sql, caller.userId))
+        return { file, current: yield* versions.currentOf(file.groupId) }
+      })
+      return holdingAlone(
+        sql,
+        caller.userId,
+        look,
+        ({ current }) => [current.bucketId],
+        Effect.fnUntraced(function* ({ current, file }) {
+          yield* checkIfMatch(ifMatch, etagOfFile(current))
+          if (file.isCurrent) return file
+          return yield* write(file, yield* directoryOf(parts, file), file.name, undefined)
+        })
+      )
+    }
+  }
+}
+
+const isCurrent = Conflict.of("The current version cannot be deleted", { code: "current_version" })
+
+/** The bucket is held, so that a version goes neither amid a move to the trash nor amid its own return. */
+const deletingOf = (parts: Parts): FileChanges["Service"]["deleteVersion"] => {
+  const { notices, purge, sql, versions } = parts
+  return (caller, id, versionId) => {
+    const look = Effect.gen(function* () {
+      const { groupId } = yield* foundFor(parts, caller, id, "write")
+      const version = yield* versions.find(versionId)
+      return version.groupId === groupId ? version : yield* missing
+    })
+    return holdingAlone(
+      sql,
+      caller.userId,
+      look,
+      ({ bucketId }) => [bucketId],
+      Effect.fnUntraced(function* (version) {
+        if (version.isCurrent) return yield* isCurrent
+        yield* purge.versions([version.id])
+        yield* notices.publish(treeChanged)
+      })
+    )
   }
 }

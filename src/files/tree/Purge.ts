@@ -121,12 +121,12 @@ const pruningOf = (
 ): Purge["Service"]["prune"] => {
   const tooOld = sql<{ id: string }>`SELECT v.id FROM file_versions v JOIN file_groups g ON g.id = v.group_id
     JOIN directories b ON b.id = g.bucket_id
-    WHERE v.superseded_at < now() - b.version_days * interval '1 day' AND v.id <> g.current_id
+    WHERE g.trash_id IS NULL AND v.superseded_at < now() - b.version_days * interval '1 day' AND v.id <> g.current_id
       AND v.version < (SELECT n.version FROM file_versions n WHERE n.group_id = g.id
         ORDER BY n.version DESC OFFSET ${versionsKept - 1} LIMIT 1)
     LIMIT ${atOnce}`
   const tooMany = sql<{ id: string }>`SELECT v.id FROM file_groups g JOIN file_versions v ON v.group_id = g.id
-    WHERE g.last_version > ${versionsPerFile} AND v.id <> g.current_id
+    WHERE g.trash_id IS NULL AND g.last_version > ${versionsPerFile} AND v.id <> g.current_id
       AND v.version <= g.last_version - ${versionsPerFile} LIMIT ${atOnce}`
   return Effect.gen(function* () {
     for (const found of [tooOld, tooMany])

@@ -1,21 +1,15 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Conflict } from "#schemas/core/Problem.ts"
 import { FilesRoomApi } from "#schemas/files/FilesRoomApi.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
-import { Notices } from "#src/infra/notices/Notices.ts"
 import { readsNamed } from "../access/Reach.ts"
 import { caller, limitDefault } from "./DirectoriesRoutes.ts"
 import { FileChanges } from "./FileChanges.ts"
 import { Listing } from "./Listing.ts"
-import { Purge } from "./Purge.ts"
 import { Restoring } from "./Restoring.ts"
 import { shownFile, shownPath, shownVersion } from "./Shown.ts"
 import { Trash } from "./Trash.ts"
-import { treeChanged } from "./Tree.ts"
 import { fileNotFound, type StoredFile, Versions } from "./Versions.ts"
-
-const isCurrent = Conflict.of("The current version cannot be deleted", { code: "current_version" })
 
 /** The versions of a file that the caller may read, newest first. */
 const historyFor = Effect.map(Versions, (versions) =>
@@ -71,8 +65,6 @@ export const layer = HttpApiBuilder.group(
     const changes = yield* FileChanges
     const history = yield* historyFor
     const search = yield* searching
-    const notices = yield* Notices
-    const purge = yield* Purge
     const restoring = yield* Restoring
     const trash = yield* Trash
     return handlers.handleAll({
@@ -104,15 +96,11 @@ export const layer = HttpApiBuilder.group(
       listVersions: ({ params }) =>
         storeAway(Effect.flatMap(history(params.id), (all) => shownHistory(params.id, all))),
       deleteVersion: ({ params }) =>
-        Effect.gen(function* () {
-          const all = yield* history(params.id)
-          const version = all.find(({ id }) => id === params.versionId)
-          if (version === undefined) return yield* fileNotFound
-          if (version.isCurrent) return yield* isCurrent
-          yield* purge.versions([version.id])
-          yield* notices.publish(treeChanged)
-          return { deleted: true as const }
-        }).pipe(storeAway)
+        caller.pipe(
+          Effect.flatMap((by) => changes.deleteVersion(by, params.id, params.versionId)),
+          Effect.as({ deleted: true as const }),
+          storeAway
+        )
     })
   })
 )

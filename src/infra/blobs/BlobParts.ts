@@ -23,18 +23,49 @@ type RowsOf = (
 /** Files that are read at once. */
 const atOnce = 8
 
+type Opened = (error: Error | null, fd: number) => void
+
+/** A file that is opened before it is asked for. */
+class Ahead {
+  readonly sha256: string
+  private result: Parameters<Opened> | undefined
+  private opened: Opened | undefined
+
+  constructor(sha256: string, path: string) {
+    this.sha256 = sha256
+    open(path, "r", (...result) => {
+      this.result = result
+      this.opened?.(...result)
+    })
+  }
+
+  /** Hands it over, once. */
+  take(opened: Opened): void {
+    if (this.result === undefined) this.opened = opened
+    else opened(...this.result)
+  }
+}
+
 /** Reads parts of many blobs, several at a time. A blob that goes on behind the last part stays open for the next ones. */
 export class BlobParts {
   private readonly pathOf: (sha256: string) => string
   private readonly rowBytes: number
   private readonly rowsOf: RowsOf
   private kept: { readonly sha256: string; readonly fd: number } | undefined
+  private ahead: Ahead | undefined
 
   /** @param rowBytes longer blobs have files */
   constructor(pathOf: (sha256: string) => string, rowBytes: number, rowsOf: RowsOf) {
     this.pathOf = pathOf
     this.rowBytes = rowBytes
     this.rowsOf = rowsOf
+  }
+
+  /** Opens the blob that will be read next, so that the read need not wait for that. It may be called behind every read. */
+  openAhead({ sha256, sizeBytes }: Blob): void {
+    if (sizeBytes <= this.rowBytes || sha256 === this.kept?.sha256 || sha256 === this.ahead?.sha256) return
+    this.forgetAhead()
+    this.ahead = new Ahead(sha256, this.pathOf(sha256))
   }
 
   /** Calls back when nothing is being read any more: with the first trouble, if there was one. One call at a time. */
@@ -76,14 +107,25 @@ export class BlobParts {
 
   /** Nothing may be being read. */
   close(): void {
+    this.forgetAhead()
+    this.forgetKept()
+  }
+
+  private forgetKept(): void {
     const { kept } = this
     this.kept = undefined
     if (kept !== undefined) closed(kept.fd)
   }
 
+  private forgetAhead(): void {
+    const { ahead } = this
+    this.ahead = undefined
+    ahead?.take((error, fd) => (error === null ? closed(fd) : undefined))
+  }
+
   private readPart(part: Part, done: (cause: Error | null) => void): void {
     const { from, sha256, sizeBytes, views } = part
-    const { kept } = this
+    const { ahead, kept } = this
     const to = views.reduce((sum, { length }) => sum + length, from)
     const read = (fd: number): void =>
       readWhole(fd, views, { from, to }, (cause) => {
@@ -95,14 +137,18 @@ export class BlobParts {
       this.kept = undefined
       return read(kept.fd)
     }
-    open(this.pathOf(sha256), "r", (error, fd) => {
-      if (error === null) read(fd)
-      else done(error)
-    })
+    const anew = (): void =>
+      open(this.pathOf(sha256), "r", (error, fd) => {
+        if (error === null) read(fd)
+        else done(error)
+      })
+    if (ahead?.sha256 !== sha256) return anew()
+    this.ahead = undefined
+    ahead.take((error, fd) => (error === null ? read(fd) : anew()))
   }
 
   private keep(sha256: string, fd: number): void {
-    this.close()
+    this.forgetKept()
     this.kept = { sha256, fd }
   }
 }

@@ -145,6 +145,9 @@ export class ArchivePlan {
   private readonly planned: Planned
   /** the entry that the last read has ended in */
   private lately: Indexed | undefined
+  /** the entry behind that, and the end of that read, in the tar archive */
+  private behind: Indexed | undefined
+  private filledTo = 0
 
   constructor(planned: Planned) {
     this.planned = planned
@@ -158,6 +161,8 @@ export class ArchivePlan {
     const { entriesBytes, gzip, index, records } = this.planned
     const { from, views } = gzip.frame(into, at)
     const places = new Places(views)
+    this.filledTo = from + places.left
+    this.behind = undefined
     const parts: Array<BlobPart> = []
     const indexed = index[lastAtMost(index, from)]
     if (indexed === undefined || from >= entriesBytes) {
@@ -180,8 +185,16 @@ export class ArchivePlan {
         parts.push({ path, sha256, sizeBytes, from: content, views: places.take(sizeBytes - content) })
       places.zero(tarPadding(sizeBytes) - Math.max(content - sizeBytes, 0))
     }
+    this.behind = reader.isAtEnd ? undefined : reader.place
     places.zero(places.left)
     return parts
+  }
+
+  /** The file that begins behind what `fill` has answered last, within so many bytes. */
+  next(bytes: number): { readonly sha256: string; readonly sizeBytes: number } | undefined {
+    const { behind, filledTo, planned } = this
+    if (behind === undefined || behind.tarFrom - filledTo >= bytes) return undefined
+    return new RecordReader(planned.records, behind).next()
   }
 }
 

@@ -1,8 +1,10 @@
 import { assert, describe, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { sweepLinks } from "#src/files/links/LinkServices.ts"
 import { sweep as sweepFlags } from "#src/files/sync/SyncFlags.ts"
+import { Trash } from "#src/files/tree/Trash.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { namesOf, newClient, sharedTree, type ShownDirectory, type ShownFile } from "./TreeClient.ts"
 import { ensured, faultsOfTree, sweepLayer, swept, written } from "./TreeSteps.ts"
@@ -12,6 +14,41 @@ const served = sweepLayer.pipe(Layer.provideMerge(sharedTree))
 const dayMillis = 86_400_000
 
 layer(served, { excludeTestServices: true, timeout: 600_000 })("the trash", (it) => {
+  it.effect("gets files as they are: what waits for the move finds none any more", () =>
+    Effect.gen(function* () {
+      const [sql, { addFile }] = [yield* SqlClient, yield* Trash]
+      const { outcome, userId } = yield* newClient
+      const docs = yield* ensured(userId, "docs")
+      const old = yield* written(docs, "f", "old")
+      yield* written(docs, "f", "new")
+      const waiting = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          yield* sql`SELECT file_lock(${docs.bucketId}, true)`
+          const requests = yield* Effect.forkChild(
+            Effect.all(
+              [
+                outcome("DELETE", `files/${old.groupId}/versions/${old.id}`),
+                outcome("POST", `files/${old.id}/restore`)
+              ],
+              { concurrency: 2 }
+            )
+          )
+          yield* eventually(
+            "both wait",
+            Effect.map(
+              sql`SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 25 AND NOT granted`,
+              (rows) => rows.length === 2
+            )
+          )
+          yield* addFile(old.groupId)
+          return requests
+        })
+      )
+      assert.deepStrictEqual(yield* Fiber.join(waiting), ["404 File not found", "404 File not found"])
+      assert.deepStrictEqual(yield* faultsOfTree(userId), [])
+    })
+  )
+
   it.effect("has what was deleted, newest first, for 30 days", () =>
     Effect.gen(function* () {
       const { ok, outcome, page, trash, userId } = yield* newClient

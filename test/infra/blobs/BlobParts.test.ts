@@ -90,6 +90,37 @@ describeWith(proc, "parts of blobs", () => {
     await untilClosed()
   })
 
+  it("come from a file that was opened ahead, and from anew where it was not there yet", async () => {
+    const parts = partsOf()
+    const blob = made("next", Buffer.from("0123456789"))
+    const all = () => ({ ...blob, from: 0, views: [Buffer.alloc(10)] })
+    parts.openAhead(blob)
+    while (openFiles().length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    rmSync(join(directory, "next"))
+    const first = all()
+    assert.isUndefined(await readAll(parts, [first]))
+    assert.strictEqual(first.views[0]?.toString(), "0123456789")
+    parts.openAhead(blob)
+    const trouble = await readAll(parts, [all(), all()])
+    assert.match(String(trouble?.cause), /ENOENT/)
+    parts.openAhead(blob)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    made("next", Buffer.from("0123456789"))
+    assert.isUndefined(await readAll(parts, [all()]))
+    await untilClosed()
+  })
+
+  it("are not read where another blob comes, and nothing that was opened ahead stays open", async () => {
+    const parts = partsOf()
+    const [one, two] = [made("one ahead", Buffer.alloc(10)), made("two ahead", Buffer.alloc(10))]
+    parts.openAhead(one)
+    parts.openAhead(two)
+    parts.openAhead(two)
+    assert.isUndefined(await readAll(parts, [{ ...one, from: 0, views: [Buffer.alloc(10)] }]))
+    parts.close()
+    await untilClosed()
+  })
+
   it("come from rows where short blobs live there, beside those that have files", async () => {
     const rows = new Map([["in a row", Buffer.from("12345678")]])
     const file = made("a file", Buffer.from("a short one"))
