@@ -24,8 +24,7 @@ const config = AppConfig.layerOf({
   rooms: new Set(["accounts", "files"]),
   databaseUrl: Redacted.make(databaseUrl),
   limits: {
-    // Longer than a request reads a version before it refers to its bytes once more.
-    blobKeptMillis: 100,
+    blobKeptMillis: 2,
     blobCollectEveryMillis: 1,
     blobScrubEveryMillis: 50,
     blobCheckMillis: 0,

@@ -28,6 +28,8 @@ export class Answers {
   /** files whose purge was asked for, and those whose purge was answered */
   readonly doomed = new Set<string>()
   readonly purged = new Set<string>()
+  /** old versions whose deletion was asked for */
+  readonly deletedVersions = new Set<string>()
   /** hashes of account files, by their ids; those whose deletion was asked for are not among them */
   readonly accountFiles = new Map<string, string>()
   readonly deletedAccountFiles: Array<string> = []
@@ -84,7 +86,8 @@ export class KilledClient {
       trash: () => this.trashFile(),
       "trash of a directory": () => this.trashDirectory(),
       purge: () => this.purge(),
-      "restored version": () => this.restoreVersion()
+      "restored version": () => this.restoreVersion(),
+      "deleted version": () => this.deleteVersion()
     }
     const names = Object.keys(steps) as ReadonlyArray<keyof typeof steps>
     for (const name of names) this.count(name, 0)
@@ -301,5 +304,14 @@ export class KilledClient {
     const { fileHash, id, versionGroupId: groupId } = answer.json as StoredFile
     this.answers.versions.set(id, { sha256: fileHash, groupId, bucket: version.bucket })
     return true
+  }
+
+  private async deleteVersion(): Promise<boolean> {
+    const version = this.purgeable()
+    if (version === undefined) return false
+    const { groupId, id } = version
+    this.answers.deletedVersions.add(id)
+    const path = `/api/files/${groupId}/versions/${id}`
+    return (await this.ask("DELETE", path, [200, 404, 409]))?.status === 200
   }
 }
