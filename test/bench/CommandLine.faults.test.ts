@@ -143,8 +143,8 @@ describe("the command line of the bench", () => {
     async () => {
       const against = async (other: string): Promise<string> => {
         const { code, output } = bench(
-          "log",
-          "append",
+          "http",
+          "GET raw Node",
           "--quick",
           "--rounds",
           "2",
@@ -156,13 +156,13 @@ describe("the command line of the bench", () => {
         assert.strictEqual(await code, 0, output())
         return output()
       }
-      assert.match(await against("HEAD"), /append .*(within|outside) the noise/)
+      assert.match(await against("HEAD"), /GET raw Node .*(within|outside) the noise/)
       assert.include(await against(root), `against ${root} (`)
       const [first, second] = storedRuns(results).map(({ begun }) => begun.run)
       const compare = bench("compare", first ?? "", second ?? "")
       assert.strictEqual(await compare.code, 0, compare.output())
       assert.include(compare.output(), `${second} over ${first}`)
-      const unknown = bench("log", "append", "--quick", "--against", "no-such-commit")
+      const unknown = bench("http", "GET raw Node", "--quick", "--against", "no-such-commit")
       assert.strictEqual(await unknown.code, 1)
       assert.include(unknown.output(), "no-such-commit")
     }

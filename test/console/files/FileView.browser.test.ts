@@ -108,6 +108,7 @@ describeWith(chromiumPresent, "a shared file in the console, in Chromium,", () =
     const id = await user.put("t/long.txt", text, "text/plain; charset=utf-8")
     const { page } = await user.open(`?room=files&file=${id}`)
     await page.getByText("The first 262 kB of").waitFor()
+    await page.locator('.preview-text[aria-busy="false"]').waitFor()
     const shown: string = await page.evaluate(`document.querySelector(".preview-text pre").textContent`)
     assert.isTrue(text.startsWith(shown))
     assert.isAbove(Buffer.byteLength(shown), 262_000)
