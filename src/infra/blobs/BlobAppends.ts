@@ -310,8 +310,10 @@ const finishing =
       )
       const readied = Effect.gen(function* () {
         const blob = sums?.sums ?? (yield* files.hashOf(upload, written))
+        if (blob === undefined) return yield* new UploadGone({ id })
         yield* files.makeFolder(blob)
-        return { blob, name: yield* files.secondName(upload) }
+        const name = yield* files.secondName(upload)
+        return name === undefined ? yield* new UploadGone({ id }) : { blob, name }
       })
       const finished = Effect.gen(function* () {
         const { blob, name } = yield* Effect.raceFirst(readied, renewing)

@@ -19,7 +19,7 @@ export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLar
 export type BlobSource<E> = () => Promise<Result.Result<Uint8Array | undefined, E>>
 
 /** Makes a new file, or goes on at the end of one that may be there. */
-export type OpenBlobFile = (path: string, flags: "wx" | "a") => Promise<WritableFile>
+export type OpenBlobFile = (path: string, flags: "wx" | "a" | "r+") => Promise<WritableFile>
 
 /** One of the files of an upload. Where a request may still be writing to one, the next request has another. */
 interface UploadFile {
@@ -153,7 +153,12 @@ export class BlobFiles {
       const there = await ifThere(fs.stat(this.temporaryOf(was)))
       if ((there?.size ?? 0) < bytes) return false
       if (upload.file === was.file || there === undefined) return true
-      await fs.copyFile(this.temporaryOf(was), this.temporaryOf(upload), fs.constants.COPYFILE_FICLONE)
+      const copying = fs.copyFile(
+        this.temporaryOf(was),
+        this.temporaryOf(upload),
+        fs.constants.COPYFILE_FICLONE
+      )
+      if ((await ifThere(copying.then(() => true))) === undefined) return false
       const copied = await fs.open(this.temporaryOf(upload), "r+")
       await copied.datasync().finally(() => copied.close())
       await syncDirectory(this.temporary)
@@ -161,17 +166,21 @@ export class BlobFiles {
     })
   }
 
-  /** The sums of an upload's file, cut to its durable bytes and read anew. */
-  hashOf(upload: UploadFile, bytes: number): Effect.Effect<SummedBlob, DiskFull> {
-    const whole = this.writing(upload, "a", async (file) => {
-      await file.truncate(bytes)
-      await file.datasync()
-      return Result.succeed(undefined)
-    })
-    return Effect.andThen(
-      whole,
-      Effect.promise(() => hashFile(this.temporaryOf(upload)))
-    )
+  /** The sums of an upload's file, cut to its durable bytes and read anew; undefined: another request has taken it. */
+  hashOf(upload: UploadFile, bytes: number): Effect.Effect<SummedBlob | undefined, DiskFull> {
+    const path = this.temporaryOf(upload)
+    const cut = async (): Promise<SummedBlob> => {
+      // An empty upload may have no file yet.
+      const file = await this.openFile(path, bytes === 0 ? "a" : "r+")
+      try {
+        await file.truncate(bytes)
+        await file.datasync()
+      } finally {
+        await file.close()
+      }
+      return hashFile(path)
+    }
+    return disk(() => ifThere(cut()))
   }
 
   /** Makes a blob of a temporary file, in the place of one that may be there: these are the bytes of the hash. */
@@ -183,18 +192,16 @@ export class BlobFiles {
 
   /**
    * A second name of a temporary file until the scope ends, a copy where the file system knows none; `publishNamed` takes it
-   * away. So the first one stays where a publication fails, and a copy takes its time before the locks.
+   * away. So the first one stays where a publication fails, and a copy takes its time before the locks. Undefined: another
+   * request has taken the file.
    */
-  secondName(upload: UploadFile): Effect.Effect<string, DiskFull, Scope.Scope> {
+  secondName(upload: UploadFile): Effect.Effect<string | undefined, DiskFull, Scope.Scope> {
     const name = randomUUID()
+    const named = disk(() =>
+      ifThere(linkOrCopy(this.temporaryOf(upload), join(this.temporary, name)).then(() => name))
+    )
     return Effect.acquireRelease(
-      Effect.as(
-        Effect.onError(
-          disk(() => linkOrCopy(this.temporaryOf(upload), join(this.temporary, name))),
-          () => this.discardNamed(name)
-        ),
-        name
-      ),
+      Effect.onError(named, () => this.discardNamed(name)),
       () => this.discardNamed(name)
     )
   }

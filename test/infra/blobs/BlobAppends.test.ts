@@ -1,10 +1,11 @@
-import { mkdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import type { OpenBlobFile } from "#src/infra/blobs/BlobFiles.ts"
 import type { Blob } from "#src/infra/blobs/BlobIndex.ts"
-import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { BlobStore, OpenFile, openNew } from "#src/infra/blobs/BlobStore.ts"
 import { JoinedFiles } from "#src/infra/blobs/JoinedFiles.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { incoming, newUser, ownerOf, pieces, sha256Of, sourceOf, tagOf, temporaryFiles } from "./BlobSteps.ts"
@@ -209,6 +210,39 @@ layer(stores, { excludeTestServices: true })("uploads in several requests", (it)
       assert.strictEqual(yield* Effect.flip(names), 2)
       assert.deepStrictEqual(yield* temporaryFiles, [`${id}.0`])
       yield* blobs.abort(id)
+    })
+  )
+
+  it.effect("another request may take it while its bytes are read", () =>
+    Effect.gen(function* () {
+      const blobs = yield* BlobStore
+      const sql = yield* SqlClient
+      const user = yield* newUser
+      const id = yield* blobs.begin(incoming(user))
+      yield* blobs.append(id, 0, pieces(["taken"]))
+      const run = Effect.runPromiseWith(yield* Effect.context<never>())
+      const takeIt = sql`UPDATE blob_uploads SET epoch = epoch + 1, file = epoch + 1 WHERE id = ${id}`
+      const taken: OpenBlobFile = async (path, flags) => {
+        const file = await openNew(path, flags)
+        const close = async (): Promise<void> => {
+          await file.close()
+          renameSync(path, join(dirname(path), `${id}.3`))
+          await run(takeIt)
+        }
+        return {
+          writeFile: (chunk) => file.writeFile(chunk),
+          truncate: (bytes) => file.truncate(bytes),
+          datasync: () => file.datasync(),
+          close
+        }
+      }
+      const other = yield* Effect.provideService(BlobStore.in(blobs.directory), OpenFile, taken)
+      assert.strictEqual(yield* tagOf(other.finish(id, () => Effect.void)), "UploadGone")
+      const third = yield* BlobStore.in(blobs.directory)
+      assert.deepInclude(yield* finished(third, id, "append taken", user), {
+        sha256: sha256Of(Buffer.from("taken"))
+      })
+      assert.deepStrictEqual(yield* temporaryFiles, [])
     })
   )
 
