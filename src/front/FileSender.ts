@@ -21,8 +21,8 @@ interface Block {
   readonly to: number
 }
 
-/** A transfer reads one block while it sends another. */
-const blocksEach = 2
+/** A transfer reads one block while it sends another; a third one waits, so that neither waits for the other. */
+const blocksEach = 3
 
 /** A part of an open file, which is closed with it. */
 export class FileSource implements ByteSource {

@@ -1,30 +1,32 @@
-/** uWebSockets.js reads so much of a socket at a time, and no more. */
-const bufferBytes = 512 * 1024
+import { KeptBuffers } from "#src/infra/shares/KeptBuffers.ts"
 
-/** Shorter pieces are copied into memory of their own, which costs little. */
-const shortBytes = 64 * 1024
-
-/**
- * The most buffers that are kept for other pieces. uWebSockets.js reads on while its own buffer comes full each time, in
- * spite of a pause; with these at hand such pieces are copied faster than most clients send.
- */
-const keptBuffers = 64
-
-const kept: Array<Buffer> = []
+/** Pieces of at most so many bytes, as slow clients send them: as many as clients may send in one turn. */
+const short = new KeptBuffers(4 * 1024, 256)
 
 /**
- * A copy of a piece, in a buffer that was used before where the piece is long: fresh memory for each costs as much as
- * hashing it, in page faults and collections.
+ * uWebSockets.js reads so much of a socket at a time, and no more. It reads on while its own buffer comes full each time, in
+ * spite of a pause; with as many as these at hand such pieces are copied faster than most clients send.
  */
+const long = new KeptBuffers(512 * 1024, 64)
+
+/** Pieces in between are copied into memory of their own, which costs little. */
+const longFrom = 64 * 1024
+
+const buffersFor = ({ length }: Uint8Array): KeptBuffers | undefined => {
+  if (length <= short.bytes) return short
+  return length >= longFrom && length <= long.bytes ? long : undefined
+}
+
+/** A copy of a piece, in a buffer that was used before: fresh memory for long ones costs as much as hashing them. */
 export const copyOf = (piece: Uint8Array): Uint8Array => {
-  if (piece.length < shortBytes || piece.length > bufferBytes) return Buffer.from(piece)
-  const buffer = kept.pop() ?? Buffer.allocUnsafeSlow(bufferBytes)
+  const buffer = buffersFor(piece)?.take()
+  if (buffer === undefined) return Buffer.from(piece)
   buffer.set(piece)
   return buffer.subarray(0, piece.length)
 }
 
 /** The copy is not looked at any more. */
 export const giveBack = (copy: Uint8Array): void => {
-  const { buffer } = copy
-  if (buffer.byteLength === bufferBytes && kept.length < keptBuffers) kept.push(Buffer.from(buffer))
+  short.giveBack(copy)
+  long.giveBack(copy)
 }

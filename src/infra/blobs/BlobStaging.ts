@@ -16,6 +16,7 @@ import {
   stepBehind,
   undone
 } from "./BlobUploads.ts"
+import { gather, sourceOf } from "./GatheredSource.ts"
 import { sumsOf } from "./RunningSums.ts"
 import type { DiskFull } from "./Disk.ts"
 
@@ -151,12 +152,12 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
           Effect.fromResult
         ),
         (gathered): Effect.Effect<StagedBlob, E | BlobTooLarge | DiskFull> => {
-          const { bytes, isWhole } = gathered
-          const { length } = bytes
-          const fits = isWhole && length <= maxBytes && heldBytes + length <= rowsOfRequestBytes
-          if (!fits || !memory.take(length)) return toFile(behind(gathered, source), maxBytes)
+          if (!Buffer.isBuffer(gathered)) return toFile(gathered, maxBytes)
+          const { length } = gathered
+          const fits = length <= maxBytes && heldBytes + length <= rowsOfRequestBytes
+          if (!fits || !memory.take(length)) return toFile(sourceOf(gathered), maxBytes)
           heldBytes += length
-          return Effect.succeed({ blob: sumsOf(bytes), bytes })
+          return Effect.succeed({ blob: sumsOf(gathered), bytes: gathered })
         }
       )
     return {
@@ -179,38 +180,6 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
       }
     }
   })
-
-/** The first bytes of a source, which has no more where they are whole. */
-interface Gathered {
-  readonly bytes: Buffer
-  readonly isWhole: boolean
-}
-
-/** Reads a source to its end, or beyond so many bytes. */
-const gather = async <E>(source: BlobSource<E>, mostBytes: number): Promise<Result.Result<Gathered, E>> => {
-  const pieces: Array<Buffer> = []
-  let gatheredBytes = 0
-  for (;;) {
-    const next = await source()
-    if (Result.isFailure(next)) return Result.fail(next.failure)
-    const isWhole = next.success === undefined
-    // A piece is valid until the next one is asked for.
-    if (next.success !== undefined) pieces.push(Buffer.from(next.success))
-    gatheredBytes += next.success?.length ?? 0
-    if (isWhole || gatheredBytes > mostBytes) return Result.succeed({ bytes: Buffer.concat(pieces), isWhole })
-  }
-}
-
-/** A source from its beginning again. */
-const behind = <E>({ bytes, isWhole }: Gathered, source: BlobSource<E>): BlobSource<E> => {
-  let first: Buffer | undefined = bytes
-  return async () => {
-    if (first === undefined) return isWhole ? Result.succeed(undefined) : source()
-    const piece = first
-    first = undefined
-    return Result.succeed(piece)
-  }
-}
 
 /** A source whose bytes are counted as they come. */
 const counted =

@@ -1,3 +1,4 @@
+import { KeptBuffers } from "#src/infra/shares/KeptBuffers.ts"
 import type { SummedBlob } from "./BlobIndex.ts"
 import { RunningSums } from "./RunningSums.ts"
 
@@ -10,27 +11,27 @@ export interface WritableFile {
 }
 
 /** The first write of a blob, and each that is behind one that came slowly, so that slow ones hold little... */
-const firstBytes = 16 * 1024
+export const slowBuffers = new KeptBuffers(4 * 1024, 1024)
+/** ...the first bytes may have been gathered elsewhere, and tell nothing of the client... */
+const untoldBytes = 32 * 1024
 /** ...each behind one that came within this is twice as large... */
 const quickMillis = 100
 /** ...and each behind one that took longer than this is as the first. */
 const slowMillis = 1000
-const mostBytes = 1024 * 1024
+const quickBuffers = new KeptBuffers(1024 * 1024, 8)
 
 /** The size of the write behind one of `size` bytes that was gathered in `millis`. */
-const nextSize = (size: number, millis: number): number =>
-  millis < quickMillis ? Math.min(size * 2, mostBytes) : millis < slowMillis ? size : firstBytes
-
-/** A buffer this large is kept for other blobs, at most `keptBuffers` of them. */
-const kept: Array<Buffer> = []
-const keptBuffers = 8
-
-const bufferOf = (size: number): Buffer =>
-  (size === mostBytes ? kept.pop() : undefined) ?? Buffer.allocUnsafeSlow(size)
-
-const giveBack = (buffer: Buffer): void => {
-  if (buffer.length === mostBytes && kept.length < keptBuffers) kept.push(buffer)
+const nextSize = (size: number, millis: number): number => {
+  if (millis < quickMillis) return Math.min(size * 2, quickBuffers.bytes)
+  return millis < slowMillis ? size : slowBuffers.bytes
 }
+
+const buffersOf = (size: number): KeptBuffers | undefined =>
+  [slowBuffers, quickBuffers].find(({ bytes }) => bytes === size)
+
+const bufferOf = (size: number): Buffer => buffersOf(size)?.take() ?? Buffer.allocUnsafeSlow(size)
+
+const giveBack = (buffer: Buffer): void => buffersOf(buffer.length)?.giveBack(buffer)
 
 /** Writes a blob to its file in few, large pieces: one is being written while the next is gathered. */
 export class BlobWriter {
@@ -42,7 +43,7 @@ export class BlobWriter {
   private durableBytes = 0
   /** resolves to why the last sync failed, if it did; undefined where none is under way */
   private sync: Promise<unknown> | undefined
-  private buffer = bufferOf(firstBytes)
+  private buffer = slowBuffers.take()
   private filledBytes = 0
   private begunAt = performance.now()
   private isWriting = false
@@ -127,7 +128,8 @@ export class BlobWriter {
   private begin(gatheredMillis = performance.now() - this.begunAt): void {
     const { buffer, filledBytes } = this
     this.begunAt = performance.now()
-    this.buffer = bufferOf(nextSize(buffer.length, gatheredMillis))
+    this.buffer =
+      this.sizeBytes <= untoldBytes ? slowBuffers.take() : bufferOf(nextSize(buffer.length, gatheredMillis))
     this.filledBytes = 0
     this.isWriting = true
     this.writing = this.file.writeFile(buffer.subarray(0, filledBytes)).then(
