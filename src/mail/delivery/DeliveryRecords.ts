@@ -18,8 +18,9 @@ export interface DeliveryRow {
   readonly header_id: string
   readonly from_address: string
   readonly size: number
-  readonly bytes: Buffer | null
-  readonly sha256: Buffer | null
+  readonly bytes: Uint8Array | null
+  /** as hex */
+  readonly sha256: string | null
   readonly now_millis: number
   readonly due_millis: number
 }
@@ -44,7 +45,7 @@ export const make = Effect.gen(function* () {
   const read = (id: string): Effect.Effect<DeliveryRow | undefined, SqlError> =>
     Effect.map(
       sql<DeliveryRow>`SELECT d.id, d.message_id, d.address, d.status, d.attempts, d.ending_attempt, m.header_id,
-          m.from_address, m.size, m.bytes, m.sha256, extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
+          m.from_address, m.size, m.bytes, encode(m.sha256, 'hex') AS sha256, extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
           extract(epoch FROM coalesce(m.send_at, m.created_at))::float8 * 1000 AS due_millis
         FROM mail_deliveries d JOIN mail_messages m ON m.id = d.message_id WHERE d.id = ${id}`,
       ([row]) => row
@@ -55,10 +56,13 @@ export const make = Effect.gen(function* () {
     bytes,
     sha256,
     size
-  }: Pick<DeliveryRow, "bytes" | "sha256" | "size">): Effect.Effect<Buffer | undefined, ServiceUnavailable> =>
+  }: Pick<DeliveryRow, "bytes" | "sha256" | "size">): Effect.Effect<
+    Uint8Array | undefined,
+    ServiceUnavailable
+  > =>
     bytes !== null || sha256 === null
       ? Effect.succeed(bytes ?? undefined)
-      : blobs.read({ sha256: sha256.toString("hex"), sizeBytes: size })
+      : blobs.read({ sha256, sizeBytes: size })
 
   /** Says that the last byte is about to leave, where the job's turn is still this attempt's. */
   const ending = (id: string, jobAttempt: number, attempt: number): Effect.Effect<boolean, SqlError> =>

@@ -56,7 +56,7 @@ export class Emails extends Context.Service<
     readonly raw: (
       owner: string,
       id: string
-    ) => Effect.Effect<Buffer, NotFound | ServiceUnavailable | SqlError>
+    ) => Effect.Effect<Uint8Array, NotFound | ServiceUnavailable | SqlError>
     /** Deliveries that are not under way come to nothing. */
     readonly cancel: (owner: string, id: string) => Effect.Effect<void, NotFound | Conflict | SqlError>
   }
@@ -169,7 +169,7 @@ const parts = (
   }),
   raw: Effect.fnUntraced(function* (owner: string, id: string) {
     const [row] = yield* sql<Pick<DeliveryRecords.DeliveryRow, "bytes" | "sha256" | "size">>`
-      SELECT bytes, sha256, size FROM mail_messages WHERE id = ${id} AND user_id = ${owner}`
+      SELECT bytes, encode(sha256, 'hex') AS sha256, size FROM mail_messages WHERE id = ${id} AND user_id = ${owner}`
     const bytes = row && (yield* messageOf(row))
     return bytes ?? (yield* notFound("Mail"))
   }),

@@ -11,7 +11,7 @@ const asOwner = <A, E, R>(use: (owner: string) => Effect.Effect<A, E, R>) =>
   storeAway(Effect.flatMap(CurrentKey, ({ ownerId }) => use(ownerId)))
 
 /** A browser must not take a stranger's mail for a page. */
-const rawAnswer = (bytes: Buffer) =>
+const rawAnswer = (bytes: Uint8Array) =>
   HttpServerResponse.uint8Array(bytes, {
     contentType: "message/rfc822",
     headers: { "content-disposition": "attachment", "x-content-type-options": "nosniff" }

@@ -13,7 +13,7 @@ interface Row extends Omit<InboxMail, "from" | "received_at"> {
 }
 
 interface Copy extends Pick<DeliveryRecords.DeliveryRow, "bytes" | "sha256" | "size"> {
-  readonly head: Buffer
+  readonly head: Uint8Array
 }
 
 /** Mail that the sandbox took. Source: contract/mail#sandbox. */
@@ -62,7 +62,7 @@ export class Inbox extends Context.Service<
           return { emails, meta: { ...page, total: count?.total ?? 0 } }
         }),
         read: Effect.fnUntraced(function* (owner: string, id: string) {
-          const [row] = yield* sql<Copy>`SELECT i.head, m.bytes, m.sha256, m.size
+          const [row] = yield* sql<Copy>`SELECT i.head, m.bytes, encode(m.sha256, 'hex') AS sha256, m.size
             FROM mail_inbox i JOIN mail_messages m ON m.id = i.message_id
             WHERE i.delivery_id = ${id} AND i.user_id = ${owner}`
           const bytes = row && (yield* messageOf(row))

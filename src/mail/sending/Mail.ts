@@ -52,7 +52,8 @@ export class Mail extends Context.Service<
         const id = newId("eml")
         const headerId = `${id}@${fields.from.domain}`
         const dateMillis = yield* Clock.currentTimeMillis
-        const composed = yield* composer.compose({ fields, messageId: headerId, dateMillis })
+        const owner = caller.ownerId
+        const composed = yield* composer.compose({ owner, fields, messageId: headerId, dateMillis })
         const written = yield* accept({ id, headerId, caller, fields, composed })
         const fresh = Effect.as(Effect.andThen(budget(caller, recipientsOf(fields).length), written), id)
         if (idempotencyKey === undefined) return { id: yield* fresh, isReplay: false }
