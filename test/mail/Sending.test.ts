@@ -28,7 +28,7 @@ layer(TestServer.shared, live)("a mail", (it) => {
         ]
       )
       assert.strictEqual(email.message_id_header, `<${id}@example.com>`)
-      const inbox = (yield* get("/inbox")).json as unknown as Listed
+      const inbox = (yield* get("/inbox")).json as Listed
       assert.deepStrictEqual(inbox.meta, { limit: 20, offset: 0, total: 2 })
       for (const { id: copy } of inbox.emails) {
         const { bytes } = yield* get(`/inbox/${copy}`)
@@ -89,7 +89,7 @@ layer(TestServer.shared, live)("a mail", (it) => {
       )
       const other = yield* post({ subject: "Another" }, headers)
       assert.strictEqual(other.status, 409)
-      const { meta } = (yield* get("")).json as unknown as Listed
+      const { meta } = (yield* get("")).json as Listed
       assert.strictEqual(meta.total, 1)
     })
   )
@@ -136,7 +136,7 @@ layer(TestServer.shared, live)("the sandbox", (it) => {
           ["deferred", 1, false]
         ]
       )
-      const { attempts } = (yield* get(`/${id}/attempts`)).json as unknown as {
+      const { attempts } = (yield* get(`/${id}/attempts`)).json as {
         readonly attempts: ReadonlyArray<{ readonly outcome: string; readonly reply: string }>
       }
       assert.deepStrictEqual(attempts.map(({ outcome }) => outcome).toSorted(), [
@@ -144,7 +144,7 @@ layer(TestServer.shared, live)("the sandbox", (it) => {
         "deferred",
         "unknown"
       ])
-      const inbox = (yield* get("/inbox")).json as unknown as Listed
+      const inbox = (yield* get("/inbox")).json as Listed
       assert.deepStrictEqual(
         inbox.emails.map(({ address }) => address),
         ["lost@example.org"]
@@ -160,11 +160,11 @@ layer(TestServer.shared, live)("the sandbox", (it) => {
       yield* read(id, 10)
       const cleared = yield* ask("DELETE", "/api/v1/emails/inbox", { key })
       assert.deepStrictEqual(cleared.json, { deleted: 1 })
-      assert.strictEqual(((yield* get("/inbox")).json as unknown as Listed).meta.total, 0)
+      assert.strictEqual(((yield* get("/inbox")).json as Listed).meta.total, 0)
       const cancel = (mail: string) => ask("POST", `/api/v1/emails/${mail}/cancel`, { key })
       assert.strictEqual((yield* cancel(id)).status, 409)
       const later = yield* sent({ send_at: new Date(Date.now() + 3_600_000).toISOString() })
-      const canceled = (yield* cancel(later)).json as unknown as {
+      const canceled = (yield* cancel(later)).json as {
         recipients: ReadonlyArray<{ status: string }>
       }
       assert.strictEqual(canceled.recipients[0]?.status, "canceled")

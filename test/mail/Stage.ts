@@ -37,10 +37,7 @@ export const makeStage = Effect.gen(function* () {
     /** sends, and answers the id */
     sent: (fields: object = {}) => Effect.map(post(fields), (answer) => textOf(answer, "message_id")),
     read: (id: string, wait = 0) =>
-      Effect.map(
-        ask("GET", `/api/v1/emails/${id}?wait=${wait}`, { key }),
-        ({ json }) => json as unknown as ReadEmail
-      ),
+      Effect.map(ask("GET", `/api/v1/emails/${id}?wait=${wait}`, { key }), ({ json }) => json as ReadEmail),
     get: (path: string) => ask("GET", `/api/v1/emails${path}`, { key })
   }
 })

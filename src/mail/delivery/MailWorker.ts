@@ -9,11 +9,20 @@ import { MailRoute } from "../transports/MailRoute.ts"
 import type { Handed } from "../transports/Transport.ts"
 import * as DeliveryRecords from "./DeliveryRecords.ts"
 import { mailDeliveries } from "./MailDeliveries.ts"
-import { retryMillis } from "./RetrySchedule.ts"
 
 type MailJob = Job<(typeof mailDeliveries)["payload"]["Type"]>
 
 const hourMillis = 3_600_000
+
+const minuteMillis = 60_000
+
+/** Pauses behind the first failed attempts; the later ones last an hour. */
+const firstMinutes = [1, 5, 15, 30]
+const laterMinutes = 60
+
+/** The pause behind so many failed attempts, a tenth more or less, so that those that failed together come again apart. */
+const retryMillis = (failed: number, random = Math.random()): number =>
+  (firstMinutes[failed - 1] ?? laterMinutes) * minuteMillis * (0.9 + 0.2 * random)
 
 /** The pause of a delivery whose route is down, or while Postgres is away. */
 const pauseMillis = 60_000
@@ -43,12 +52,13 @@ interface Turn {
   readonly beganMillis: number
 }
 
-const makeHandle = Effect.gen(function* () {
+/** Consequences of attempts for their deliveries. */
+const makeEnds = Effect.gen(function* () {
   const { limits, mailOnUnknown } = yield* AppConfig
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
 
-  const ended = ({ attempt, beganMillis, row }: Turn, outcome: MailAttempt["outcome"], reply: string) => ({
+  const noted = ({ attempt, beganMillis, row }: Turn, outcome: MailAttempt["outcome"], reply: string) => ({
     id: row.id,
     attempt,
     route: route.name,
@@ -56,38 +66,33 @@ const makeHandle = Effect.gen(function* () {
     reply,
     beganMillis
   })
+  const ended = (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string): Outcome =>
+    done(records.attempted(noted(turn, outcome, reply), status, null))
 
   /** It is tried again, unless it is too old by then. */
-  const deferred = (turn: Turn, outcome: "deferred" | "unknown", reply: string) =>
-    Effect.gen(function* () {
-      const { row } = turn
-      const afterMillis = retryMillis(turn.attempt)
-      const leftMillis = row.due_millis + limits.mailRetryHours * hourMillis - row.now_millis
-      if (afterMillis < leftMillis) {
-        yield* records.attempted(ended(turn, outcome, reply), "deferred", afterMillis)
-        return again(reply, afterMillis)
-      }
-      return done(records.attempted(ended(turn, outcome, reply), "expired", null))
-    })
-
-  const unknown = (turn: Turn, reply: string) =>
+  const deferred = Effect.fnUntraced(function* (turn: Turn, outcome: "deferred" | "unknown", reply: string) {
+    const { row } = turn
+    const afterMillis = retryMillis(turn.attempt)
+    const leftMillis = row.due_millis + limits.mailRetryHours * hourMillis - row.now_millis
+    if (afterMillis >= leftMillis) return ended(turn, outcome, "expired", reply)
+    yield* records.attempted(noted(turn, outcome, reply), "deferred", afterMillis)
+    return again(reply, afterMillis)
+  })
+  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, SqlError> =>
     mailOnUnknown === "hold"
-      ? Effect.succeed(done(records.attempted(ended(turn, "unknown", reply), "unknown", null)))
+      ? Effect.succeed(ended(turn, "unknown", "unknown", reply))
       : deferred(turn, "unknown", reply)
-
   const inboxed = ({ job, row }: Turn): Effect.Effect<unknown, SqlError> =>
     route.name === "sandbox" ? records.toInbox(row, job.payload.owner, noHead) : Effect.void
 
-  const outcomeOf = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
+  const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
     switch (handed._tag) {
-      case "Sent":
-        return Effect.succeed(
-          done(
-            Effect.andThen(inboxed(turn), records.attempted(ended(turn, "sent", handed.reply), "sent", null))
-          )
-        )
+      case "Sent": {
+        const recorded = records.attempted(noted(turn, "sent", handed.reply), "sent", null)
+        return Effect.succeed(done(Effect.andThen(inboxed(turn), recorded)))
+      }
       case "Bounced":
-        return Effect.succeed(done(records.attempted(ended(turn, "bounced", handed.reply), "bounced", null)))
+        return Effect.succeed(ended(turn, "bounced", "bounced", handed.reply))
       case "Deferred":
         return deferred(turn, "deferred", handed.reply)
       case "Unknown":
@@ -98,6 +103,17 @@ const makeHandle = Effect.gen(function* () {
         return Effect.succeed(withdrawn(0))
     }
   }
+  return {
+    of,
+    unknown,
+    tooOld: (turn: Turn) => ended(turn, "deferred", "expired", "its body is not kept any more")
+  }
+})
+
+const makeHandle = Effect.gen(function* () {
+  const records = yield* DeliveryRecords.make
+  const route = yield* MailRoute
+  const ends = yield* makeEnds
 
   const attempt = Effect.fnUntraced(function* (job: MailJob) {
     const row = yield* records.read(job.id)
@@ -105,10 +121,9 @@ const makeHandle = Effect.gen(function* () {
     const beganMillis = yield* Clock.currentTimeMillis
     const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis }
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
-    if (row.ending_attempt !== null) return yield* unknown(turn, "the process died before the reply")
+    if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
     const message = yield* records.messageOf(row)
-    if (message === undefined)
-      return done(records.attempted(ended(turn, "deferred", "too old"), "expired", null))
+    if (message === undefined) return ends.tooOld(turn)
     const handed = yield* route.handOver({
       deliveryId: row.id,
       owner: job.payload.owner,
@@ -117,7 +132,7 @@ const makeHandle = Effect.gen(function* () {
       message: [message],
       ending: Effect.orDie(records.ending(row.id, job.attempt, turn.attempt))
     })
-    return yield* outcomeOf(turn, handed)
+    return yield* ends.of(turn, handed)
   })
 
   return (job: MailJob): Effect.Effect<Outcome> =>
