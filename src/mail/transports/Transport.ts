@@ -1,29 +1,34 @@
 import type { Effect } from "effect"
 
-/** A recipient's copy of a mail, on its way to the next hop. */
+/** One message for one recipient, on its way to the next hop. */
 export interface Handover {
   readonly deliveryId: string
   readonly owner: string
   readonly messageId: string
   readonly envelope: { readonly from: string; readonly to: string }
-  /** the message in parts, in order */
+  /** the message in parts, in order: lines end with CRLF, 7-bit */
   readonly message: ReadonlyArray<Uint8Array>
-  /** Written down before the last byte leaves. False: another process has the delivery; nothing may be ended. */
+  /**
+   * Runs once before the last byte leaves, to write down that it does. False: another process has the delivery, and the
+   * message is not ended.
+   */
   readonly ending: Effect.Effect<boolean>
 }
 
 /**
- * The end of a try. `RouteDown`: the next hop's own fault, nothing was handed over. `Unknown`: the last byte may have arrived,
- * and no reply came. `Withdrawn`: another process has the delivery.
+ * The end of a hand-over, with the reply of the next hop (or why there is none) of at most 500 characters.
+ *
+ * - Sent: the next hop has taken the message (2xx).
+ * - Bounced, Deferred: it refuses the recipient or the message, for good (5xx) or at this time (4xx).
+ * - Unknown: the last byte has left, and there is no reply.
+ * - RouteDown: the next hop cannot be used, which says nothing of the recipient. The message was not taken.
+ * - Withdrawn: `ending` was false. The message was not taken.
  */
 export type Handed =
-  | {
-      readonly _tag: "Sent" | "Bounced" | "Deferred" | "Unknown" | "RouteDown"
-      readonly reply: string
-    }
+  | { readonly _tag: "Sent" | "Bounced" | "Deferred" | "Unknown" | "RouteDown"; readonly reply: string }
   | { readonly _tag: "Withdrawn" }
 
-/** A way to hand mail over. */
+/** A way out for mail. Interrupting `handOver` ends its connection. */
 export interface Transport {
   readonly name: "sandbox" | "smtp" | "direct"
   readonly handOver: (handover: Handover) => Effect.Effect<Handed>
