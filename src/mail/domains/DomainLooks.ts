@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Semaphore } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Dns } from "effect/net"
 import type { DomainRow, Finding } from "#schemas/mail/Domain.ts"
 import { findingKey, namesFrom, recordsOf, unanswered, type WantedRecord } from "./DomainRecords.ts"
@@ -22,7 +22,7 @@ interface Answered {
 
 type Asked = Pick<DomainRow, "name" | "selector" | "public_key" | "next_public_key">
 
-/** Looks the records of domains up, some domains at once. */
+/** Looks the records of domains up. */
 export class DomainLooks extends Context.Service<
   DomainLooks,
   { readonly look: (row: Asked) => Effect.Effect<Look> }
@@ -32,18 +32,15 @@ export class DomainLooks extends Context.Service<
     Effect.gen(function* () {
       const dns = yield* MailDns
       const settings = yield* DomainSettings
-      const turns = yield* Semaphore.make(domainLimits.mailDomainLooks)
       return DomainLooks.of({
         look: (row) =>
-          turns.withPermits(1)(
-            Effect.map(
-              Effect.forEach(
-                recordsOf(row, settings),
-                (record) => Effect.map(answerTo(dns, record), (answered) => ({ record, ...answered })),
-                { concurrency: "unbounded" }
-              ),
-              lookOf
-            )
+          Effect.map(
+            Effect.forEach(
+              recordsOf(row, settings),
+              (record) => Effect.map(answerTo(dns, record), (answered) => ({ record, ...answered })),
+              { concurrency: "unbounded" }
+            ),
+            lookOf
           )
       })
     })

@@ -12,8 +12,8 @@ export const domainLimits = {
   mailDnsTries: 2,
   /** all questions about one domain; those that are not answered by then were not */
   mailDomainLookMillis: 10_000,
-  /** looks at domains at once in one process; others wait */
-  mailDomainLooks: 16,
+  /** looks at domains that users ask one process for at once, in fair shares per user; above it 429 */
+  mailDomainLooks: 32,
   /** pause between looks at a domain … */
   mailDomainLookEveryMillis: 24 * 3_600_000,
   /** … of which one that has not been verified for so long is looked at no more, unless it is asked for */

@@ -1,7 +1,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { type BadRequest, Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
+import { type BadRequest, Conflict, invalidField, type NotFound, RateLimited } from "#schemas/core/Problem.ts"
 import { DomainRow, type Selector } from "#schemas/mail/Domain.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -9,6 +9,7 @@ import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
+import { FairShares } from "#src/infra/shares/FairShares.ts"
 import { Secrets } from "#src/infra/secrets/Secrets.ts"
 import { newKey, sealed, unsealed } from "./DomainKeys.ts"
 import { DomainLooks, type Look } from "./DomainLooks.ts"
@@ -37,8 +38,14 @@ export class MailDomains extends Context.Service<
       userId: string,
       name: string
     ) => Effect.Effect<DomainRow, BadRequest | Conflict | SqlError>
-    /** Looks its records up now, and writes down what is there; 409 where another owner's domain has the name verified. */
-    readonly verify: (userId: string, id: string) => Effect.Effect<DomainRow, NotFound | Conflict | SqlError>
+    /**
+     * Looks its records up now, and writes down what is there; 409 where another owner's domain has the name verified, 429
+     * where too many of the owner's are being looked up.
+     */
+    readonly verify: (
+      userId: string,
+      id: string
+    ) => Effect.Effect<DomainRow, NotFound | Conflict | RateLimited | SqlError>
     /** Another key, which signs once a look has seen it; 409 where one is awaited, or the other selector is still needed. */
     readonly rotate: (userId: string, id: string) => Effect.Effect<DomainRow, NotFound | Conflict | SqlError>
     /** Its keys are wiped. */
@@ -47,7 +54,7 @@ export class MailDomains extends Context.Service<
     readonly signingKeys: (userId: string, domain: string) => ReadonlyArray<SigningKey>
     /** Whether mail of this owner may be from an address at `domain`. */
     readonly mayTell: (userId: string, domain: string) => Effect.Effect<boolean, SqlError>
-    /** Looks at the domains whose day it is; answers how many. */
+    /** Looks at the domains whose day it is, and deletes those of deleted users; answers how many it looked at. */
     readonly lookAgain: Effect.Effect<number, SqlError>
   }
 >()("signalbox/mail/MailDomains") {
@@ -149,6 +156,22 @@ const makeLooking = Effect.fnUntraced(function* (directory: Directory) {
   })
 })
 
+/** DNS may take seconds: one owner's looks leave room for those of others. */
+const makeShares = () => {
+  const shares = new FairShares(domainLimits.mailDomainLooks)
+  return <A, E>(userId: string, look: Effect.Effect<A, E>): Effect.Effect<A, E | RateLimited> =>
+    Effect.suspend((): Effect.Effect<A, E | RateLimited> => {
+      if (!shares.take(userId, 1))
+        return Effect.fail(
+          RateLimited.of("Too many of your domains are being looked up, try again", { retryAfterSeconds: 5 })
+        )
+      return Effect.ensuring(
+        look,
+        Effect.sync(() => shares.release(userId, 1))
+      )
+    })
+}
+
 /** Every so often, those that are verified, or were within the last days. */
 const lookingAgain = (
   sql: SqlClient,
@@ -157,6 +180,8 @@ const lookingAgain = (
 ) =>
   Effect.gen(function* () {
     const { mailDomainLookEveryMillis: every, mailDomainsAtOnce: atOnce } = domainLimits
+    yield* sql`UPDATE mail_domains SET ${sql.literal(table.gone.set)} WHERE ${directory.live}
+      AND user_id IN (SELECT id FROM users WHERE deleted_at IS NOT NULL)`
     let looked = 0
     while (true) {
       const rows = yield* directory.rows(
@@ -241,13 +266,38 @@ const makeRights = Effect.fnUntraced(function* (directory: Directory) {
   }
 })
 
+const rotating = (sql: SqlClient, directory: Directory, keys: Effect.Success<typeof makeKeys>) =>
+  Effect.fn("MailDomains.rotate")(function* (userId, id) {
+    const { selector } = yield* mayRotate(yield* directory.read(id, userId))
+    const made = yield* keys.make(id, otherSelector(selector))
+    return yield* sql.withTransaction(
+      Effect.gen(function* () {
+        yield* sql`SELECT id FROM mail_domains WHERE id = ${id} FOR NO KEY UPDATE`
+        const row = yield* mayRotate(yield* directory.read(id, userId))
+        if (row.selector !== selector)
+          return yield* Conflict.of(`The keys of ${row.name} were changed meanwhile, try again`)
+        return yield* directory.update(id, userId, {
+          next_public_key: made.publicKey,
+          next_private_key: made.privateKey,
+          retired_at: null,
+          findings: JSON.stringify(withoutKey(row, otherSelector(selector)))
+        })
+      })
+    )
+  })
+
 const firstSelector = "sb1"
+
+const alreadyThere = Effect.suspend(() =>
+  Effect.fail(Conflict.of("name: is there already", { code: "domain_exists", param: "name" }))
+)
 
 const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const directory = yield* CachedTable.make(table)
   const { keys, mayTell, signingKeys } = yield* makeRights(directory)
   const lookAt = yield* makeLooking(directory)
+  const inShare = makeShares()
 
   /** Another process may have made it a moment ago. */
   const find: MailDomains["Service"]["find"] = Effect.fnUntraced(function* (userId, id) {
@@ -266,6 +316,8 @@ const make = Effect.gen(function* () {
       const name = domainNameOf(text)
       if (name === undefined)
         return yield* invalidField("name", `${JSON.stringify(text.slice(0, 100))} is not a domain name`)
+      // Before a key is made, which takes a thread 100 ms; a domain that another process has just made is met below.
+      if (directory.by("owned", ownedName(userId, name)) !== undefined) return yield* alreadyThere
       const id = newId(table.ids)
       const made = yield* keys.make(id, firstSelector)
       const row = {
@@ -277,30 +329,13 @@ const make = Effect.gen(function* () {
       return yield* Effect.catchIf(
         directory.insertFor(userId, row, domainLimits.mailDomainsPerUser, { id }),
         isTaken,
-        () => Effect.fail(Conflict.of("name: is there already", { code: "domain_exists", param: "name" }))
+        () => alreadyThere
       )
     }),
     verify: (userId, id) =>
       // Memory may not have the keys that another process has made.
-      Effect.flatMap(Effect.andThen(find(userId, id), directory.read(id, userId)), lookAt),
-    rotate: Effect.fn("MailDomains.rotate")(function* (userId, id) {
-      const { selector } = yield* mayRotate(yield* directory.read(id, userId))
-      const made = yield* keys.make(id, otherSelector(selector))
-      return yield* sql.withTransaction(
-        Effect.gen(function* () {
-          yield* sql`SELECT id FROM mail_domains WHERE id = ${id} FOR NO KEY UPDATE`
-          const row = yield* mayRotate(yield* directory.read(id, userId))
-          if (row.selector !== selector)
-            return yield* Conflict.of(`The keys of ${row.name} were changed meanwhile, try again`)
-          return yield* directory.update(id, userId, {
-            next_public_key: made.publicKey,
-            next_private_key: made.privateKey,
-            retired_at: null,
-            findings: JSON.stringify(withoutKey(row, otherSelector(selector)))
-          })
-        })
-      )
-    }),
+      inShare(userId, Effect.flatMap(Effect.andThen(find(userId, id), directory.read(id, userId)), lookAt)),
+    rotate: rotating(sql, directory, keys),
     remove: (userId, id) => Effect.asVoid(directory.remove(id, userId)),
     signingKeys,
     mayTell,

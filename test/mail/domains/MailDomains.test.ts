@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { unsealed } from "#src/mail/domains/DomainKeys.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
@@ -164,6 +164,66 @@ layer(domainStage, live)("domains of mail", (it) => {
     })
   )
 
+  it.effect("are verified for one of two owners whose looks see both keys at once", () =>
+    Effect.gen(function* () {
+      const dns = yield* DnsServer
+      const sql = yield* SqlClient
+      const [first, second] = [yield* person, yield* person]
+      for (let round = 0; round < 5; round++) {
+        const name = newName()
+        const [one, other] = [yield* first.create(name), yield* second.create(name)]
+        yield* sql`UPDATE mail_domains SET selector = 'sb2' WHERE id = ${other.id}`
+        dns.txt(`sb1._domainkey.${name}`, one.records[0]?.value ?? "")
+        dns.txt(`sb2._domainkey.${name}`, other.records[0]?.value ?? "")
+        const answers = yield* Effect.all([first.verify(one.id), second.verify(other.id)], {
+          concurrency: "unbounded"
+        })
+        assert.deepStrictEqual(answers.map(({ status }) => status).toSorted(), [200, 409])
+        const both = yield* sql`SELECT id FROM mail_domains WHERE name = ${name} AND verified_at IS NOT NULL`
+        assert.strictEqual(both.length, 1)
+      }
+    })
+  )
+
+  it.effect("are not changed by a look at keys that they have no more", () =>
+    Effect.gen(function* () {
+      const dns = yield* DnsServer
+      const { own, read, rotate, verify } = yield* person
+      const { id, name } = yield* own()
+      dns.fail(`_dmarc.${name}`, "silent")
+      dns.questions.length = 0
+      const looking = yield* Effect.forkChild(verify(id))
+      while (!dns.questions.includes(`TXT _dmarc.${name}`)) yield* Effect.sleep(10)
+      const rotated = shown(200, yield* rotate(id))
+      dns.fail(`_dmarc.${name}`, undefined)
+      assert.deepStrictEqual(faultOf(yield* Fiber.join(looking)), [
+        409,
+        `The keys of ${name} were changed meanwhile, try again`
+      ])
+      assert.deepStrictEqual(yield* read(id), rotated)
+    })
+  )
+
+  it.effect("of one owner whose name servers hang leave room for those of others", () =>
+    Effect.gen(function* () {
+      const dns = yield* DnsServer
+      const { domains } = yield* DomainStage
+      const [greedy, other] = [yield* person, yield* person]
+      const { id, name } = yield* greedy.create(newName())
+      const { id: others } = yield* other.create(newName())
+      dns.fail(`sb1._domainkey.${name}`, "silent")
+      const looks = Array.from({ length: 40 }, () => Effect.exit(domains.verify(greedy.id, id)))
+      const [exits, seen] = yield* Effect.all(
+        [Effect.all(looks, { concurrency: "unbounded" }), domains.verify(other.id, others)],
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(exits.filter(Exit.isSuccess).length, 16)
+      assert.strictEqual(seen.id, others)
+      dns.fail(`sb1._domainkey.${name}`, undefined)
+      yield* greedy.verified(id)
+    })
+  )
+
   it.effect("get another key, and the old one signs until the new one is seen", () =>
     Effect.gen(function* () {
       const dns = yield* DnsServer
@@ -307,6 +367,24 @@ layer(domainStage, live)("domains of mail", (it) => {
       const [wiped] = yield* sql`SELECT length(private_key) AS length FROM mail_domains WHERE id = ${id}`
       assert.deepStrictEqual(wiped, { length: 0 })
       assert.isFalse((yield* owner.create(name)).verified)
+    })
+  )
+
+  it.effect("go with their owner", () =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const sql = yield* SqlClient
+      const { domains } = yield* DomainStage
+      const owner = yield* person
+      const { id, name } = yield* owner.own()
+      assert.strictEqual((yield* ask("DELETE", `/api/v1/admin/users/${owner.id}`)).status, 200)
+      yield* domains.lookAgain
+      assert.deepStrictEqual(
+        yield* sql`SELECT deleted_at IS NOT NULL AS is_gone, length(private_key) AS length FROM mail_domains WHERE id = ${id}`,
+        [{ is_gone: true, length: 0 }]
+      )
+      const heir = yield* person
+      assert.isTrue((yield* heir.own(`x.${name}`)).verified)
     })
   )
 
