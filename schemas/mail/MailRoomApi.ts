@@ -1,0 +1,8 @@
+import { HttpApi } from "effect/http-api"
+import { strictBodies } from "../core/StrictBodies.ts"
+import { SuppressionsApi } from "./Suppression.ts"
+
+/** The endpoints of mail that pass the Effect pipeline. */
+export class MailRoomApi extends HttpApi.make("signalbox")
+  .add(SuppressionsApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}
