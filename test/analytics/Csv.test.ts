@@ -1,7 +1,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import fc from "fast-check"
-import { csv } from "#src/analytics/reads/Csv.ts"
+import { csv } from "#src/http/Csv.ts"
 import { TestServer, type Answer } from "#test/harness/TestServer.ts"
 import { makeSite } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"

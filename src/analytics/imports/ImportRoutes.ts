@@ -1,10 +1,10 @@
-import { ByteSize, Effect, Semaphore } from "effect"
-import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
+import { Effect, Semaphore } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { importLinesMax } from "#schemas/analytics/ImportApi.ts"
 import { AnalyticsRoomApi } from "#schemas/analytics/AnalyticsRoomApi.ts"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
+import { bodyOf } from "#src/http/BodyOf.ts"
 import type { LogFull, LogUnavailable } from "#streams/kernel/DurableLog.ts"
 import { importLimits, type ImportUnknown } from "./ImportsRepository.ts"
 import { type ImportGap, Imports } from "./Imports.ts"
@@ -30,17 +30,6 @@ const linesOf = (body: Uint8Array): ReadonlyArray<Uint8Array> => {
   }
   return lines
 }
-
-const bodyOf = (request: HttpServerRequest.HttpServerRequest, maxBytes: number) =>
-  request.arrayBuffer.pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
-    Effect.map((buffer) => new Uint8Array(buffer)),
-    Effect.catchTag("HttpServerError", (error): Effect.Effect<never, PayloadTooLarge | BadRequest> =>
-      error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
-        ? Effect.fail(PayloadTooLarge.of(`body: at most ${maxBytes} bytes`))
-        : Effect.fail(BadRequest.of("body: it was cut off"))
-    )
-  )
 
 const problems = {
   ImportGap: ({ next }: ImportGap) =>

@@ -1,10 +1,22 @@
 import { Context, Effect, Exit, Layer } from "effect"
 import { AppConfig } from "#src/Config.ts"
+import { HostGates, type HostGatesOptions, type Pass } from "#src/infra/gates/HostGates.ts"
+import type { OwnerSharesOptions } from "#src/infra/gates/OwnerShares.ts"
+import type { Refusal } from "#src/infra/gates/Turns.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { DeliveryChannel } from "./DeliveryRows.ts"
 import type { Exchanged } from "./Exchange.ts"
-import { HostGates, type Pass } from "./HostGates.ts"
-import type { Refusal } from "./Turns.ts"
+
+export const gatesOptions = (limits: Limits): HostGatesOptions & OwnerSharesOptions => ({
+  attempts: limits.deliveryAttempts,
+  hosts: limits.deliveryHosts,
+  turnMillis: limits.deliveryTurnMillis,
+  restMillis: limits.deliveryRestMillis,
+  pauseMillis: limits.deliveryPauseMillis,
+  failuresMax: limits.breakerFailures,
+  openMinMillis: limits.breakerMinMillis,
+  openMaxMillis: limits.breakerMaxMillis
+})
 
 /** The gates of this process: whatever is sent to a channel goes through them. */
 export class ChannelGates extends Context.Service<ChannelGates, HostGates>()(
@@ -12,7 +24,7 @@ export class ChannelGates extends Context.Service<ChannelGates, HostGates>()(
 ) {
   static readonly layer = Layer.effect(
     ChannelGates,
-    Effect.map(AppConfig, ({ limits }) => new HostGates(limits))
+    Effect.map(AppConfig, ({ limits }) => new HostGates(gatesOptions(limits)))
   )
 }
 

@@ -3,17 +3,17 @@ import { Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
+import type { HostGates } from "#src/infra/gates/HostGates.ts"
+import { OwnerShares } from "#src/infra/gates/OwnerShares.ts"
 import { again, busy, done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { serverUrl } from "#src/ServerUrl.ts"
-import { ChannelGates, throughGates } from "./ChannelGates.ts"
+import { ChannelGates, gatesOptions, throughGates } from "./ChannelGates.ts"
 import { deliveries } from "./Deliveries.ts"
 import { type Attempted, type DeliveryJob, makeEnds } from "./DeliveryEnds.ts"
 import * as DeliveryMetrics from "./DeliveryMetrics.ts"
 import * as DeliveryRows from "./DeliveryRows.ts"
 import { makeExchange } from "./Exchange.ts"
-import type { HostGates } from "./HostGates.ts"
-import { OwnerShares } from "./OwnerShares.ts"
 import { VapidKey } from "./VapidKey.ts"
 
 /**
@@ -43,7 +43,7 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
   const read = yield* DeliveryRows.make(url)
   const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
   const through = throughGates(gates, limits)
-  const shares = new OwnerShares(limits)
+  const shares = new OwnerShares(gatesOptions(limits))
 
   const hasMoved = (job: DeliveryJob, { target }: DeliveryRows.DeliveryChannel) =>
     Effect.map(

@@ -1,5 +1,6 @@
 import { Clock, Effect, Result } from "effect"
 import type { Egress } from "#src/infra/egress/Egress.ts"
+import type { HostHealth } from "#src/infra/gates/HostGates.ts"
 import type { Limits } from "#src/Limits.ts"
 import type { Adjustments, ChannelRequest, Notice, Verdict } from "#streams/notify/channels/Channel.ts"
 import { pushRequest } from "#streams/notify/channels/PushRequest.ts"
@@ -8,7 +9,6 @@ import { type NetworkFault, verdictOf, verdictOfFault } from "#streams/notify/ch
 import { webhookRequest } from "#streams/notify/channels/Webhook.ts"
 import type { DeliveryMetrics } from "./DeliveryMetrics.ts"
 import type { DeliveryChannel } from "./DeliveryRows.ts"
-import type { HostHealth } from "./HostGates.ts"
 
 /** The end of an attempt, and how far it speaks for the host. */
 export interface Exchanged {

@@ -11,7 +11,8 @@ import { JobWorker } from "#src/infra/jobs/JobWorker.ts"
 import { Secrets } from "#src/infra/secrets/Secrets.ts"
 import { Deliveries, deliveries } from "#src/notify/delivery/Deliveries.ts"
 import { makeHandle } from "#src/notify/delivery/DeliveryWorker.ts"
-import { HostGates } from "#src/notify/delivery/HostGates.ts"
+import { HostGates } from "#src/infra/gates/HostGates.ts"
+import { gatesOptions } from "#src/notify/delivery/ChannelGates.ts"
 import { VapidKey } from "#src/notify/delivery/VapidKey.ts"
 import { Links } from "#src/notify/Links.ts"
 import { eventually } from "#test/harness/Eventually.ts"
@@ -165,7 +166,7 @@ class WatchedStore extends JobStore {
 /** A worker that can die: it renews and settles nothing more, and its attempts go on. */
 const born = Effect.fnUntraced(function* (services: Services) {
   const [sql, config] = [yield* SqlClient, yield* AppConfig]
-  const gates = new HostGates(config.limits)
+  const gates = new HostGates(gatesOptions(config.limits))
   const store = new WatchedStore(sql)
   const holder = newId("wrk")
   const handle = yield* Effect.provideService(

@@ -1,6 +1,18 @@
 import { Breaker } from "#actors/kernel/Breaker.ts"
-import type { Limits } from "#src/Limits.ts"
-import { type Refusal, Turns } from "./Turns.ts"
+import { type Refusal, Turns, type TurnsOptions } from "./Turns.ts"
+
+export interface HostGatesOptions extends TurnsOptions {
+  /** hosts of which failures are remembered; beyond it those that were asked first are forgotten */
+  readonly hosts: number
+  /** an attempt at a host that is being probed looks again so much later at most */
+  readonly pauseMillis: number
+  /** failures in a row after which a host rests … */
+  readonly failuresMax: number
+  /** … for so long at first, doubled each time its probe fails … */
+  readonly openMinMillis: number
+  /** … up to this */
+  readonly openMaxMillis: number
+}
 
 /** The end of an attempt, as it speaks for the host. "moot": the host was not asked, or had no part in the end. */
 export type HostHealth = "well" | "failed" | "moot"
@@ -22,29 +34,24 @@ class HostGate {
   readonly breaker: Breaker
   readonly turns = new Turns()
 
-  constructor(limits: Limits) {
-    this.breaker = new Breaker({
-      failuresMax: limits.breakerFailures,
-      openMinMillis: limits.breakerMinMillis,
-      openMaxMillis: limits.breakerMaxMillis,
-      limitedMillis: 0
-    })
+  constructor({ failuresMax, openMaxMillis, openMinMillis }: HostGatesOptions) {
+    this.breaker = new Breaker({ failuresMax, openMinMillis, openMaxMillis, limitedMillis: 0 })
   }
 }
 
 /**
  * Lets so many attempts through to each host, and none to one that rests because it fails. Attempts wait here only behind as
  * many others, and only where the host is fast: each of them is one of the few that the process makes at once. The others are
- * refused, and their channels rest until the host has a turn for them. State: of hosts with attempts, waiting ones or failures.
+ * refused, with the time until the host has a turn for them. State: of hosts with attempts, waiting ones or failures.
  */
 export class HostGates {
   private readonly gates = new Map<string, HostGate>()
-  private readonly limits: Limits
+  private readonly options: HostGatesOptions
   private readonly now: () => number
   private isStopping = false
 
-  constructor(limits: Limits, now: () => number = () => performance.now()) {
-    this.limits = limits
+  constructor(options: HostGatesOptions, now: () => number = () => performance.now()) {
+    this.options = options
     this.now = now
   }
 
@@ -53,8 +60,8 @@ export class HostGates {
   }
 
   /**
-   * `most` attempts at once; `end` is called once, now or within `deliveryTurnMillis`. The turns of one owner's channels that
-   * rest do not come before those of another's.
+   * `most` attempts at once; `end` is called once, now or within `turnMillis`. The turns of those of one
+   * owner's that were sent away do not come before those of another's.
    */
   enter(owner: string, host: string, most: number, end: (entry: Pass | Refusal) => void): void {
     if (this.isStopping) return end({ restMillis: 0, isBusy: false })
@@ -64,15 +71,15 @@ export class HostGates {
     if (state === "open") return end({ restMillis: this.untilProbe(gate, now), isBusy: false })
     const isFree = gate.underWay < most && gate.waiting.size === 0
     if (state === "probe" || isFree) return end(this.pass(host, gate, most))
-    const { deliveryTurnMillis } = this.limits
-    if (gate.waiting.size >= most || gate.turns.meanMillis > deliveryTurnMillis)
+    const { turnMillis } = this.options
+    if (gate.waiting.size >= most || gate.turns.meanMillis > turnMillis)
       return end(this.refusal(owner, gate, most))
     const waiter: Waiter = {
       end,
       timer: setTimeout(() => {
         gate.waiting.delete(waiter)
         end(this.refusal(owner, gate, most))
-      }, deliveryTurnMillis)
+      }, turnMillis)
     }
     gate.waiting.add(waiter)
   }
@@ -85,22 +92,22 @@ export class HostGates {
 
   private open(host: string): HostGate {
     for (const [other, { underWay, waiting }] of this.gates) {
-      if (this.gates.size < this.limits.deliveryHosts) break
+      if (this.gates.size < this.options.hosts) break
       if (underWay === 0 && waiting.size === 0) this.gates.delete(other)
     }
-    const gate = new HostGate(this.limits)
+    const gate = new HostGate(this.options)
     this.gates.set(host, gate)
     return gate
   }
 
   private untilProbe({ breaker }: HostGate, now: number): number {
     // Those of one host do not come back all at once, nor before the first of them has told how it is.
-    const { deliveryPauseMillis } = this.limits
-    return Math.max(breaker.openUntil - now, 0) + deliveryPauseMillis * Math.random()
+    const { pauseMillis } = this.options
+    return Math.max(breaker.openUntil - now, 0) + pauseMillis * Math.random()
   }
 
   private refusal(owner: string, gate: HostGate, most: number): Refusal {
-    return gate.turns.next(owner, this.now(), most, this.limits)
+    return gate.turns.next(owner, this.now(), most, this.options)
   }
 
   private pass(host: string, gate: HostGate, most: number): Pass {

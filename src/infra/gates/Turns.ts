@@ -1,6 +1,11 @@
-import type { Limits } from "#src/Limits.ts"
+export interface TurnsOptions {
+  /** an attempt waits so long for one of those under way, where the host is no slower … */
+  readonly turnMillis: number
+  /** … else it is sent away until its turn, as the host's pace has it, for so long at most */
+  readonly restMillis: number
+}
 
-/** No attempt now; the channel rests for so long. */
+/** No attempt now, but after so long. */
 export interface Refusal {
   readonly restMillis: number
   /** as many are under way as may be; else the host rests, or the process stops */
@@ -29,15 +34,10 @@ export class Turns {
   }
 
   /** The next turn, where `most` attempts are made at once. */
-  next(
-    owner: string,
-    now: number,
-    most: number,
-    { deliveryRestMillis, deliveryTurnMillis }: Limits
-  ): Refusal {
+  next(owner: string, now: number, most: number, { restMillis, turnMillis }: TurnsOptions): Refusal {
     const at = Math.min(
-      Math.max(this.last.get(owner) ?? 0, now + deliveryTurnMillis) + this.meanMillis / most,
-      now + deliveryRestMillis
+      Math.max(this.last.get(owner) ?? 0, now + turnMillis) + this.meanMillis / most,
+      now + restMillis
     )
     this.last.set(owner, at)
     return { restMillis: at - now, isBusy: true }

@@ -1,20 +1,24 @@
 import { Effect } from "effect"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
-import type { Limits } from "#src/Limits.ts"
-import { type Refusal, Turns } from "./Turns.ts"
+import { type Refusal, Turns, type TurnsOptions } from "./Turns.ts"
+
+export interface OwnerSharesOptions extends TurnsOptions {
+  /** attempts of the process at once */
+  readonly attempts: number
+}
 
 /**
- * Divides the attempts of a process among the owners of messages: one whose channels hang, each at a host of its own, leaves
+ * Divides the attempts of a process among the owners: one whose hosts hang, each attempt at another one, leaves
  * room for the others. State: of owners with attempts under way.
  */
 export class OwnerShares {
   private readonly shares: FairShares
   private readonly turns = new Map<string, Turns>()
-  private readonly limits: Limits
+  private readonly options: OwnerSharesOptions
 
-  constructor(limits: Limits) {
-    this.shares = new FairShares(limits.deliveryAttempts)
-    this.limits = limits
+  constructor(options: OwnerSharesOptions) {
+    this.shares = new FairShares(options.attempts)
+    this.options = options
   }
 
   /** Runs an attempt, or tells when there may be room for it. */
@@ -31,7 +35,7 @@ export class OwnerShares {
     const now = performance.now()
     const turns = this.turns.get(owner) ?? new Turns()
     if (!this.shares.take(owner, 1))
-      return turns.next(owner, now, Math.max(this.shares.held(owner), 1), this.limits)
+      return turns.next(owner, now, Math.max(this.shares.held(owner), 1), this.options)
     this.turns.set(owner, turns)
     return now
   }

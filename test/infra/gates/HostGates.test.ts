@@ -1,12 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Limits, limits } from "#src/Limits.ts"
-import { type HostHealth, HostGates, type Pass } from "#src/notify/delivery/HostGates.ts"
-import type { Refusal } from "#src/notify/delivery/Turns.ts"
+import { type HostHealth, HostGates, type HostGatesOptions, type Pass } from "#src/infra/gates/HostGates.ts"
+import type { Refusal } from "#src/infra/gates/Turns.ts"
+
+const options: HostGatesOptions = {
+  hosts: 10_000,
+  turnMillis: 60,
+  restMillis: 30_000,
+  pauseMillis: 1_000,
+  failuresMax: 5,
+  openMinMillis: 10_000,
+  openMaxMillis: 300_000
+}
 
 /** Gates whose clock the test moves, and the entries to them so far. */
-const opened = (changes: Partial<Limits> = {}) => {
+const opened = (changes: Partial<HostGatesOptions> = {}) => {
   let now = 0
-  const gates = new HostGates({ ...limits, deliveryTurnMillis: 60, ...changes }, () => now)
+  const gates = new HostGates({ ...options, ...changes }, () => now)
   const enter = (host: string, most: number, owner = "ada") => {
     const found: { entry?: Pass | Refusal } = {}
     gates.enter(owner, host, most, (entry) => (found.entry = entry))
@@ -57,7 +66,7 @@ describe("attempts at a host", () => {
     assert.isAbove(rests[0] ?? 0, 100, "none waits for a slow host")
     for (const [n, rest] of rests.entries()) if (n > 0) assert.isAbove(rest, rests[n - 1] ?? 0)
     for (const rest of times(5_000, () => enter("a", 4)).map(restOf))
-      assert.isAtMost(rest ?? 0, limits.deliveryRestMillis)
+      assert.isAtMost(rest ?? 0, options.restMillis)
   })
 
   it("of another owner do not come behind all that were sent away before", () => {
@@ -84,12 +93,12 @@ describe("attempts at a host", () => {
     for (const seconds of [10, 20, 40, 80, 160, 300, 300]) {
       const rest = restOf(enter("a", 4)) ?? 0
       assert.isAtLeast(rest, seconds * 1_000)
-      assert.isAtMost(rest, seconds * 1_000 + limits.deliveryPauseMillis)
+      assert.isAtMost(rest, seconds * 1_000 + options.pauseMillis)
       assert.deepInclude(enter("a", 4).entry, { isBusy: false })
       pass(seconds * 1_000)
       const probe = enter("a", 4)
       assert.isTrue(isIn(probe))
-      assert.isAtMost(restOf(enter("a", 4)) ?? Infinity, limits.deliveryPauseMillis)
+      assert.isAtMost(restOf(enter("a", 4)) ?? Infinity, options.pauseMillis)
       leave(probe, "failed")
     }
     pass(300_000)
@@ -117,7 +126,7 @@ describe("attempts at a host", () => {
   })
 
   it("are of so many hosts at most as are remembered", () => {
-    const { enter, gates } = opened({ deliveryHosts: 10 })
+    const { enter, gates } = opened({ hosts: 10 })
     for (let n = 0; n < 50; n++) leave(enter(`host ${n}`, 1), "failed")
     assert.strictEqual(gates.size, 10)
   })
