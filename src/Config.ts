@@ -89,6 +89,8 @@ export interface Config {
    * the sandbox that runs alone at it
    */
   readonly notifySandbox: (typeof sandboxModes)[number] | number | { readonly origin: string }
+  /** `MAIL_ON_UNKNOWN`: a mail whose last byte left and whose reply did not come is sent again, or held */
+  readonly mailOnUnknown: (typeof unknownPolicies)[number]
   /** `VAPID_SUBJECT`, at which push services reach the operator; unset: `BASE_URL`, if it is https */
   readonly vapidSubject: string | undefined
   readonly corsOrigins: ReadonlySet<string>
@@ -286,6 +288,7 @@ export const decode = (
         "takes a number of hops (0 to 32) or networks like 10.0.0.0/8,::1"
       ) ?? 0,
     ...openingsOf(read),
+    ...mailOf(read),
     vapidSubject: vapidSubjectOf(read),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",
@@ -295,7 +298,7 @@ export const decode = (
       otherwise: limits.ratePerMinuteMax
     }),
     otelEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ["http:", "https:"])?.replace(/\/+$/, ""),
-    limits: { ...limits, ...waitsOf(read), ...filesLimitsOf(read) }
+    limits: { ...limits, ...waitsOf(read), ...filesLimitsOf(read), ...mailLimitsOf(read) }
   }
   return read.faults.length === 0
     ? Effect.succeed(config)
@@ -309,6 +312,27 @@ const filesOf = (read: EnvironmentReader) => ({
   filesQuotaBytes: read.text("FILES_QUOTA") === undefined ? undefined : read.size("FILES_QUOTA", 0),
   filesMinFreeBytes: read.size("FILES_MIN_FREE", limits.filesMinFreeBytes)
 })
+
+const unknownPolicies = ["resend", "hold"] as const
+
+const mailOf = (read: EnvironmentReader): Pick<Config, "mailOnUnknown"> => ({
+  mailOnUnknown:
+    read.parsed(
+      "MAIL_ON_UNKNOWN",
+      (text) => unknownPolicies.find((policy) => policy === text),
+      "takes resend or hold"
+    ) ?? "resend"
+})
+
+const mailLimitsOf = (read: EnvironmentReader): Partial<Limits> => {
+  const count = (variable: string, otherwise: number): number =>
+    read.integer(variable, { minimum: 1, maximum: 1_000_000_000, otherwise })
+  return {
+    mailRatePerMinute: count("MAIL_RATE_PER_MINUTE", limits.mailRatePerMinute),
+    mailPerDay: count("MAIL_PER_DAY", limits.mailPerDay),
+    mailRetryHours: count("MAIL_RETRY_HOURS", limits.mailRetryHours)
+  }
+}
 
 const attachmentsOf = (read: EnvironmentReader, directory: string) => {
   const place = read.text("ATTACHMENTS_DIR")

@@ -4,6 +4,7 @@ import { analyticsLimits } from "./analytics/Limits.ts"
 import { filesLimits } from "./files/Limits.ts"
 import { storeLimits } from "./infra/StoreLimits.ts"
 import { llmLimits } from "./llm/Limits.ts"
+import { mailLimits } from "./mail/Limits.ts"
 import { notifyLimits } from "./notify/Limits.ts"
 
 /** Numbers of the process and of what all rooms share: requests, disk, durable logs, batches, threads. */
@@ -133,6 +134,7 @@ export const limits = {
   ...llmLimits,
   ...agentLimits,
   ...notifyLimits,
+  ...mailLimits,
   ...filesLimits
 } as const
 

@@ -1,8 +1,11 @@
 import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
-import { SuppressionsApi } from "./Suppression.ts"
+import { MailDomainsApi } from "./Domain.ts"
+import { EmailsApi, MailInboxApi } from "./Email.ts"
 
 /** The endpoints of mail that pass the Effect pipeline. */
 export class MailRoomApi extends HttpApi.make("signalbox")
-  .add(SuppressionsApi)
+  .add(MailInboxApi)
+  .add(MailDomainsApi)
+  .add(EmailsApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

@@ -78,7 +78,17 @@ const access = {
     "DELETE /project-keys/{id}",
     "DELETE /messages/{id}",
     "GET /deliveries",
-    "POST /deliveries/redrive"
+    "POST /deliveries/redrive",
+    "POST /send",
+    "POST /send (unversioned)",
+    "GET /emails",
+    "GET /emails/{id}",
+    "GET /emails/{id}/attempts",
+    "GET /emails/{id}/raw",
+    "POST /emails/{id}/cancel",
+    "GET /emails/inbox",
+    "DELETE /emails/inbox",
+    "GET /emails/inbox/{id}"
   ],
   /** any key of an administrator */
   administrators: ["POST /users"],
@@ -192,8 +202,10 @@ const needed = {
   filesWrite: "write, or that of a bucket"
 } as const
 
+/** Paths that are there without a version, too. */
+const unversioned = new Set(["/mcp", "/send"])
 const nameOf = ({ method, path }: Operation): string =>
-  `${method} ${path === "/mcp" ? "/mcp (unversioned)" : path.replace(api, "")}`
+  `${method} ${unversioned.has(path) ? `${path} (unversioned)` : path.replace(api, "")}`
 const secured = operations.filter((operation) => operation.secured)
 const operationsOf = (...classes: ReadonlyArray<keyof typeof access>): ReadonlyArray<Operation> => {
   const names = new Set<string>(classes.flatMap((one) => access[one]))
@@ -212,7 +224,8 @@ const prefixes: Readonly<Record<string, string>> = {
   projects: "pjt",
   "project-keys": "pky",
   messages: "msg",
-  devices: "dev"
+  devices: "dev",
+  emails: "eml"
 }
 
 /** A path of an operation whose ids have the right form and name nothing. */

@@ -159,6 +159,27 @@ const notifyResources: ReadonlyArray<
   ]
 ]
 
+/** Makes what mail has, by the beginning of its paths. */
+const mailResources: typeof notifyResources = [
+  [
+    "/api/v1/emails/inbox/",
+    async ({ key, server }) => {
+      await sentMail({ key, server })
+      const { body } = await ask(server, "GET", "/api/v1/emails/inbox?limit=1", { key })
+      const { emails } = body as { readonly emails: ReadonlyArray<{ readonly id: string }> }
+      return emails[0]?.id ?? "mdl_none"
+    }
+  ],
+  ["/api/v1/emails/", (asker) => sentMail(asker)]
+]
+
+const sentMail = async ({ key, server }: Pick<Asker, "key" | "server">): Promise<string> => {
+  const json = { from: "a@example.com", to: "b@example.org", subject: "generated", text: "generated" }
+  const id = textAt(await ask(server, "POST", "/api/v1/send", { key, json }), "message_id")
+  await ask(server, "GET", `/api/v1/emails/${id}?wait=5`, { key })
+  return id
+}
+
 /** Makes what shared files have, by the beginning of its paths. */
 const filesResources: typeof notifyResources = [
   [
@@ -237,7 +258,7 @@ export const makeResource = async (asker: Asker, { method, path }: Operation): P
     }
     return textAt(await make("/api/v1/subscriptions", { json }), "id")
   }
-  const ofRoom = [...notifyResources, ...filesResources].find(([prefix]) => path.startsWith(prefix))
+  const ofRoom = [...notifyResources, ...filesResources, ...mailResources].find(([prefix]) => path.startsWith(prefix))
   if (ofRoom !== undefined) return ofRoom[1](asker, method)
   if (path.startsWith("/api/v1/agent/sessions/")) {
     // One that has ended is read, and ended, as well.

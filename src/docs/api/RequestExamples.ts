@@ -76,6 +76,20 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     userAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
     props: { plan: "pro" }
   },
+  "mail.sendMail": {
+    from: "shop@example.com",
+    to: "Ada <ada@example.org>",
+    subject: "Your invoice",
+    html: "<p>Thank you, Ada.</p>",
+    attachments: [{ filename: "invoice.txt", content: "MTAgRVVSCg==" }],
+    headers: { "X-Campaign-ID": "invoices" }
+  },
+  "mail.sendMailShort": {
+    from: "shop@example.com",
+    to: "ada@example.org",
+    subject: "Your code",
+    text: "It is 4711."
+  },
   "projects.createProject": { name: "Backups", slug: "backups", description: "Of every night" },
   "projects.updateProject": { joining: "closed" },
   "projectKeys.createProjectKey": { name: "backup.sh", projects: ["backups"], rateLimitPerMinute: 30 },

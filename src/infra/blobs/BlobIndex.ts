@@ -56,7 +56,7 @@ export interface UploadRow {
 type Held = Pick<UploadRow, "id" | "epoch">
 
 /** The quotas of a user that bytes can count for: each has a sum of its own. */
-export type BlobPool = "files" | "attachments"
+export type BlobPool = "files" | "attachments" | "mail"
 
 /** The holder of a reference. */
 export interface Owner {

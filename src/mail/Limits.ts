@@ -1,0 +1,35 @@
+/** Numbers of mail. Part of `limits` (src/Limits.ts). */
+export const mailLimits = {
+  /** body of `POST /send`; above it 413 */
+  mailBodyBytes: 36 * 1024 * 1024,
+  /** bytes of such bodies under way, in fair shares per user; above it 503 */
+  mailBodiesBytes: 256 * 1024 * 1024,
+  /** a composed message; above it 413 */
+  mailBytes: 25 * 1024 * 1024,
+  /** longer ones are blobs, shorter ones in their rows */
+  mailRowBytes: 64 * 1024,
+  /** days after which the bytes of a mail are deleted, and all that is known of it, some at a time */
+  mailBodyDays: 30,
+  mailDays: 90,
+  mailDeletedAtOnce: 1_000,
+  /** recipients of one owner in a minute, and in a day */
+  mailRatePerMinute: 300,
+  mailPerDay: 50_000,
+  /** a send that takes longer is given up, and nothing of it is left */
+  mailSendMillis: 30_000,
+  /** attempts that one process makes at once, and the time of one */
+  mailAttempts: 64,
+  mailAttemptMillis: 15 * 60_000,
+  /** hours for which a delivery is tried */
+  mailRetryHours: 72,
+  /** how long a read may wait for an end, and how often it looks */
+  mailWaitSeconds: 30,
+  mailWaitEveryMillis: 200,
+  /** of a reply of a server */
+  mailReplyCharacters: 500,
+  /** the inbox of the sandbox keeps so many mails of an owner, for so many days */
+  mailInboxShown: 1_000,
+  mailInboxDays: 7,
+  /** a delivery to `slow@…` of the sandbox takes so long */
+  mailSandboxSlowMillis: 5_000
+}

@@ -1,0 +1,26 @@
+import { Layer } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
+import type { RoomServer } from "#src/Room.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { MailComposer } from "./composing/MailComposer.ts"
+import * as MailWorker from "./delivery/MailWorker.ts"
+import { Emails } from "./emails/Emails.ts"
+import * as EmailsRoutes from "./emails/EmailsRoutes.ts"
+import { Inbox } from "./emails/Inbox.ts"
+import * as OldMail from "./emails/OldMail.ts"
+import { Mail } from "./sending/Mail.ts"
+import { sendMailRoutes } from "./sending/SendMailRoutes.ts"
+import { MailRoute } from "./transports/MailRoute.ts"
+
+const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer).pipe(
+  Layer.provideMerge(Layer.merge(MailComposer.layer, MailRoute.layer))
+)
+
+const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(EmailsRoutes.layer))
+
+export const server: RoomServer = {
+  served: Layer.mergeAll(endpoints, MailWorker.layer, OldMail.layer).pipe(Layer.provide(services)),
+  raw: RawRoutes.addRaw(sendMailRoutes).pipe(Layer.provide(services)),
+  paths: []
+}

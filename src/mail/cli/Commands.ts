@@ -1,0 +1,81 @@
+import { type Command, Flag } from "effect/cli"
+import { id, noun, optional, verb } from "#src/cli/Noun.ts"
+import { tableOf } from "#src/cli/Output.ts"
+import type { Email } from "#schemas/mail/Email.ts"
+
+const mailId = id("Id of the mail (eml_…)")
+const page = {
+  limit: optional(Flag.Int("limit"), "1 to 100; default: 20"),
+  offset: optional(Flag.Int("offset"), "So many newer ones are left out")
+}
+
+const recipientsOf = ({ recipients }: Email): string =>
+  tableOf(["address", "status", "attempts", "last_reply", "next_attempt_at"], recipients)
+
+const shown = (email: Email): string =>
+  [`${email.subject} (from ${email.from}, ${email.message_id_header})`, recipientsOf(email)].join("\n")
+
+const mail = noun("mail", "List, show and cancel mail, and read the sandbox's inbox", [
+  verb(
+    "list",
+    "List mails, newest first",
+    {
+      ...page,
+      status: optional(
+        Flag.Literals("status", [
+          "queued",
+          "sending",
+          "deferred",
+          "sent",
+          "bounced",
+          "expired",
+          "canceled",
+          "unknown"
+        ]),
+        "A recipient has this status"
+      ),
+      to: optional(Flag.String("to"), "A recipient's address"),
+      campaign: optional(Flag.String("campaign"), "Of this X-Campaign-ID alone")
+    },
+    (client, query) => client.emails.listEmails({ query }),
+    ({ emails }) =>
+      tableOf(
+        ["id", "subject", "recipients", "created_at"],
+        emails.map(({ recipients, ...email }) => ({
+          ...email,
+          recipients: recipients.map(({ address, status }) => `${address} ${status}`).join(", ")
+        }))
+      )
+  ),
+  verb(
+    "show",
+    "Show a mail and what became of its recipients",
+    { ...mailId, wait: optional(Flag.Int("wait"), "Seconds to wait for the first attempts, at most 30") },
+    (client, { id: mail, ...query }) => client.emails.readEmail({ params: { id: mail }, query }),
+    shown
+  ),
+  verb(
+    "attempts",
+    "List the attempts at a mail's recipients",
+    mailId,
+    (client, params) => client.emails.listEmailAttempts({ params }),
+    ({ attempts }) => tableOf(["address", "attempt", "route", "outcome", "reply", "ended_at"], attempts)
+  ),
+  verb(
+    "cancel",
+    "End the deliveries of a mail that are not under way",
+    mailId,
+    (client, params) => client.emails.cancelEmail({ params }),
+    shown
+  ),
+  verb(
+    "inbox",
+    "List the mail that the sandbox took, newest first",
+    page,
+    (client, query) => client.mailInbox.listInbox({ query }),
+    ({ emails }) => tableOf(["id", "address", "from", "subject", "received_at"], emails)
+  )
+])
+
+/** Commands of mail. */
+export const commands: ReadonlyArray<Command.Command.Any> = [mail]

@@ -1,0 +1,147 @@
+import { Clock, Effect, Layer } from "effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
+import { AppConfig } from "#src/Config.ts"
+import { again, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
+import { Jobs } from "#src/infra/jobs/Jobs.ts"
+import { MailRoute } from "../transports/MailRoute.ts"
+import type { Handed } from "../transports/Transport.ts"
+import * as DeliveryRecords from "./DeliveryRecords.ts"
+import { mailDeliveries } from "./MailDeliveries.ts"
+
+type MailJob = Job<(typeof mailDeliveries)["payload"]["Type"]>
+
+const hourMillis = 3_600_000
+
+const minuteMillis = 60_000
+
+/** Pauses behind the first failed attempts; the later ones last an hour. */
+const firstMinutes = [1, 5, 15, 30]
+const laterMinutes = 60
+
+/** The pause behind so many failed attempts, a tenth more or less, so that those that failed together come again apart. */
+const retryMillis = (failed: number, random = Math.random()): number =>
+  (firstMinutes[failed - 1] ?? laterMinutes) * minuteMillis * (0.9 + 0.2 * random)
+
+/** The pause of a delivery whose route is down, or while Postgres is away. */
+const pauseMillis = 60_000
+const awayMillis = 1_000
+
+/**
+ * Hands mail over. Jobs (0022) say whose turn it is, once, whichever processes die; this makes the attempts and writes down
+ * what each came to. Source: contract/mail#deliveries.
+ */
+export const layer = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { limits } = yield* AppConfig
+    const jobs = yield* Jobs
+    yield* jobs.work(mailDeliveries, {
+      concurrency: limits.mailAttempts,
+      attemptMillis: limits.mailAttemptMillis,
+      handle: yield* makeHandle
+    })
+  })
+)
+
+/** A delivery, and the attempt at it that is under way. */
+interface Turn {
+  readonly job: MailJob
+  readonly row: DeliveryRecords.DeliveryRow
+  readonly attempt: number
+  readonly beganMillis: number
+}
+
+/** Consequences of attempts for their deliveries. */
+const makeEnds = Effect.gen(function* () {
+  const { limits, mailOnUnknown } = yield* AppConfig
+  const records = yield* DeliveryRecords.make
+  const route = yield* MailRoute
+
+  const noted = ({ attempt, beganMillis, row }: Turn, outcome: MailAttempt["outcome"], reply: string) => ({
+    id: row.id,
+    attempt,
+    route: route.name,
+    outcome,
+    reply,
+    beganMillis
+  })
+  const ended = (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string): Outcome =>
+    done(records.attempted(noted(turn, outcome, reply), status, null))
+
+  /** It is tried again, unless it is too old by then. */
+  const deferred = Effect.fnUntraced(function* (turn: Turn, outcome: "deferred" | "unknown", reply: string) {
+    const { row } = turn
+    const afterMillis = retryMillis(turn.attempt)
+    const leftMillis = row.due_millis + limits.mailRetryHours * hourMillis - row.now_millis
+    if (afterMillis >= leftMillis) return ended(turn, outcome, "expired", reply)
+    yield* records.attempted(noted(turn, outcome, reply), "deferred", afterMillis)
+    return again(reply, afterMillis)
+  })
+  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, SqlError> =>
+    mailOnUnknown === "hold"
+      ? Effect.succeed(ended(turn, "unknown", "unknown", reply))
+      : deferred(turn, "unknown", reply)
+  const inboxed = ({ job, row }: Turn): Effect.Effect<unknown, SqlError> =>
+    route.name === "sandbox" ? records.toInbox(row, job.payload.owner, noHead) : Effect.void
+
+  const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
+    switch (handed._tag) {
+      case "Sent": {
+        const recorded = records.attempted(noted(turn, "sent", handed.reply), "sent", null)
+        return Effect.succeed(done(Effect.andThen(inboxed(turn), recorded)))
+      }
+      case "Bounced":
+        return Effect.succeed(ended(turn, "bounced", "bounced", handed.reply))
+      case "Deferred":
+        return deferred(turn, "deferred", handed.reply)
+      case "Unknown":
+        return Effect.andThen(inboxed(turn), unknown(turn, handed.reply))
+      case "RouteDown":
+        return Effect.succeed(withdrawn(pauseMillis))
+      case "Withdrawn":
+        return Effect.succeed(withdrawn(0))
+    }
+  }
+  return {
+    of,
+    unknown,
+    tooOld: (turn: Turn) => ended(turn, "deferred", "expired", "its body is not kept any more")
+  }
+})
+
+const makeHandle = Effect.gen(function* () {
+  const records = yield* DeliveryRecords.make
+  const route = yield* MailRoute
+  const ends = yield* makeEnds
+
+  const attempt = Effect.fnUntraced(function* (job: MailJob) {
+    const row = yield* records.read(job.id)
+    if (row === undefined || isEnded(row.status)) return done()
+    const beganMillis = yield* Clock.currentTimeMillis
+    const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis }
+    // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
+    if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
+    const message = yield* records.messageOf(row)
+    if (message === undefined) return ends.tooOld(turn)
+    const handed = yield* route.handOver({
+      deliveryId: row.id,
+      owner: job.payload.owner,
+      messageId: row.message_id,
+      envelope: { from: row.from_address, to: row.address },
+      message: [message],
+      ending: Effect.orDie(records.ending(row.id, job.attempt, turn.attempt))
+    })
+    return yield* ends.of(turn, handed)
+  })
+
+  return (job: MailJob): Effect.Effect<Outcome> =>
+    Effect.catch(attempt(job), (error: SqlError | ServiceUnavailable) =>
+      Effect.as(Effect.logDebug("A mail waits for its store", error.message), withdrawn(awayMillis))
+    )
+})
+
+/** A copy has no headers of its own. */
+const noHead = Buffer.alloc(0)
+
+const isEnded = (status: MailStatus): boolean => !["queued", "sending", "deferred"].includes(status)

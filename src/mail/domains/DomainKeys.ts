@@ -1,0 +1,56 @@
+import { createCipheriv, createDecipheriv, createPrivateKey, generateKeyPair, randomBytes } from "node:crypto"
+import { promisify } from "node:util"
+import type { Selector } from "#schemas/mail/Domain.ts"
+
+const generate = promisify(generateKeyPair)
+
+/** RFC 8301, 3.2: signers use at least 1,024 bits and should use 2,048. */
+const bits = 2_048
+
+/** A key pair of DKIM. */
+interface NewKey {
+  /** SubjectPublicKeyInfo in base64, as tag `p` has it */
+  readonly publicKey: string
+  /** PKCS #8 in DER */
+  readonly privateKey: Buffer
+}
+
+/** About 100 ms of another thread. */
+export const newKey = async (): Promise<NewKey> => {
+  const { privateKey, publicKey } = await generate("rsa", {
+    modulusLength: bits,
+    publicKeyEncoding: { type: "spki", format: "der" },
+    privateKeyEncoding: { type: "pkcs8", format: "der" }
+  })
+  return { publicKey: publicKey.toString("base64"), privateKey }
+}
+
+/** The place of a key: a sealed one opens in no other. */
+interface KeyPlace {
+  readonly domainId: string
+  readonly selector: Selector
+}
+
+const cipher = "aes-256-gcm"
+const nonceBytes = 12
+const tagBytes = 16
+
+const placeOf = ({ domainId, selector }: KeyPlace): Buffer => Buffer.from(`${domainId} ${selector}`)
+
+/** A private key as its row has it: AES-256-GCM, as nonce, text, tag. `secret` has 32 bytes. */
+export const sealed = (privateKey: Uint8Array, place: KeyPlace, secret: Uint8Array): Buffer => {
+  const nonce = randomBytes(nonceBytes)
+  const seal = createCipheriv(cipher, secret, nonce).setAAD(placeOf(place))
+  return Buffer.concat([nonce, seal.update(privateKey), seal.final(), seal.getAuthTag()])
+}
+
+/** PEM of PKCS #8. Throws where it was sealed by another secret, or for another place. */
+export const unsealed = (bytes: Uint8Array, place: KeyPlace, secret: Uint8Array): string => {
+  const open = createDecipheriv(cipher, secret, bytes.subarray(0, nonceBytes))
+    .setAAD(placeOf(place))
+    .setAuthTag(bytes.subarray(-tagBytes))
+  const key = Buffer.concat([open.update(bytes.subarray(nonceBytes, -tagBytes)), open.final()])
+  return createPrivateKey({ key, format: "der", type: "pkcs8" })
+    .export({ type: "pkcs8", format: "pem" })
+    .toString()
+}

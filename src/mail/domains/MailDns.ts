@@ -1,0 +1,24 @@
+import * as NodeDns from "@effect/platform-node/NodeDns"
+import { Context, Effect, Layer } from "effect"
+import { Dns } from "effect/net"
+import { domainLimits, DomainSettings } from "./DomainSettings.ts"
+
+/** DNS as mail asks it: `MAIL_DNS` where it is set, else the system's name servers. */
+export class MailDns extends Context.Service<MailDns, Dns.Dns["Service"]>()("signalbox/mail/MailDns") {
+  static readonly layer = Layer.effect(
+    MailDns,
+    Effect.gen(function* () {
+      const { nameServers } = yield* DomainSettings
+      const { mailDnsTries: tries, mailDnsTryMillis: timeout } = domainLimits
+      // c-ares anew for each question: it reads the system's list of name servers when it is made, and its queries end
+      // with their scope.
+      const made = Effect.orDie(
+        NodeDns.make({ timeout, tries, ...(nameServers.length > 0 && { nameServers }) })
+      )
+      return Dns.make({
+        lookup: (host, family) => Effect.scoped(Effect.flatMap(made, (dns) => dns.lookup(host, { family }))),
+        resolve: (name, type) => Effect.scoped(Effect.flatMap(made, (dns) => dns.resolve(name, type)))
+      })
+    })
+  )
+}

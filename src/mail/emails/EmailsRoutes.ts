@@ -1,0 +1,70 @@
+import { Effect, Layer } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
+import { storeAway } from "#src/http/StoreAway.ts"
+import { Emails } from "./Emails.ts"
+import { Inbox } from "./Inbox.ts"
+
+const asOwner = <A, E, R>(use: (owner: string) => Effect.Effect<A, E, R>) =>
+  storeAway(Effect.flatMap(CurrentKey, ({ ownerId }) => use(ownerId)))
+
+/** A browser must not take a stranger's mail for a page. */
+const rawAnswer = (bytes: Uint8Array) =>
+  HttpServerResponse.uint8Array(bytes, {
+    contentType: "message/rfc822",
+    headers: { "content-disposition": "attachment", "x-content-type-options": "nosniff" }
+  })
+
+const emails = HttpApiBuilder.group(
+  MailRoomApi,
+  "emails",
+  Effect.fnUntraced(function* (handlers) {
+    const log = yield* Emails
+    return handlers
+      .handle("listEmails", ({ query }) => asOwner((owner) => log.list(owner, query)))
+      .handle("readEmail", ({ params, query }) =>
+        Effect.flatMap(CurrentKey, ({ ownerId }) => log.read(ownerId, params.id, query.wait ?? 0))
+      )
+      .handle("listEmailAttempts", ({ params }) =>
+        Effect.map(
+          asOwner((owner) => log.attempts(owner, params.id)),
+          (attempts) => ({ attempts })
+        )
+      )
+      .handle("readRawEmail", ({ params }) =>
+        Effect.map(
+          asOwner((owner) => log.raw(owner, params.id)),
+          rawAnswer
+        )
+      )
+      .handle("cancelEmail", ({ params }) =>
+        asOwner((owner) => Effect.andThen(log.cancel(owner, params.id), log.read(owner, params.id, 0)))
+      )
+  })
+)
+
+const inbox = HttpApiBuilder.group(
+  MailRoomApi,
+  "mailInbox",
+  Effect.fnUntraced(function* (handlers) {
+    const mails = yield* Inbox
+    return handlers
+      .handle("listInbox", ({ query }) => asOwner((owner) => mails.list(owner, query)))
+      .handle("readInboxMail", ({ params }) =>
+        Effect.map(
+          asOwner((owner) => mails.read(owner, params.id)),
+          rawAnswer
+        )
+      )
+      .handle("clearInbox", () =>
+        Effect.map(
+          asOwner((owner) => mails.clear(owner)),
+          (deleted) => ({ deleted })
+        )
+      )
+  })
+)
+
+export const layer = Layer.merge(emails, inbox)

@@ -1,0 +1,25 @@
+import { isUtf8 } from "node:buffer"
+import { Result } from "effect"
+import type { FieldFault } from "#schemas/core/FieldFault.ts"
+import { depthOf, jsonDepthMax } from "#schemas/core/JsonDepth.ts"
+import type { MailFields } from "./MailFields.ts"
+import { readMailFields } from "./MailReading.ts"
+
+const bodyFault = (text: string) => Result.fail({ field: "body", text })
+
+/** Reads the JSON of a mail. Its fields nest two deep; unknown ones are ignored, and may not nest without end. */
+export const readMailJson = (bytes: Uint8Array, nowMillis: number): Result.Result<MailFields, FieldFault> => {
+  if (depthOf(bytes) > jsonDepthMax) return bodyFault(`nested deeper than ${jsonDepthMax}`)
+  if (!isUtf8(bytes)) return bodyFault("expected UTF-8")
+  let json: unknown
+  try {
+    json = JSON.parse(new TextDecoder().decode(bytes))
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return bodyFault("expected a valid JSON body")
+  }
+  return readMailFields(json, nowMillis)
+}
+
+/** A mail that was read in a thread, or its fault. */
+export type ReadMail = { readonly fields: MailFields } | { readonly fault: FieldFault }

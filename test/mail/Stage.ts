@@ -1,0 +1,43 @@
+import { Effect } from "effect"
+import { TestServer, textOf } from "#test/harness/TestServer.ts"
+
+export const live = { excludeTestServices: true, timeout: 60_000 } as const
+
+/** A mail that can be sent. */
+export const plain = {
+  from: "shop@example.com",
+  to: "ada@example.org",
+  subject: "Hello",
+  text: "Hello, Ada."
+}
+
+export interface ReadEmail {
+  readonly id: string
+  readonly message_id_header: string
+  readonly recipients: ReadonlyArray<{
+    readonly address: string
+    readonly kind: string
+    readonly status: string
+    readonly attempts: number
+    readonly last_reply: string | null
+    readonly next_attempt_at: string | null
+  }>
+}
+
+/** A user who sends and reads mail. */
+export const makeStage = Effect.gen(function* () {
+  const { ask, makeUser } = yield* TestServer
+  const { id: userId, key } = yield* makeUser()
+  const post = (fields: object, headers: Readonly<Record<string, string>> = {}) =>
+    ask("POST", "/send", { key, json: { ...plain, ...fields }, headers })
+  return {
+    userId,
+    key,
+    post,
+    /** sends, and answers the id */
+    sent: (fields: object = {}) => Effect.map(post(fields), (answer) => textOf(answer, "message_id")),
+    read: (id: string, wait = 0) =>
+      Effect.map(ask("GET", `/api/v1/emails/${id}?wait=${wait}`, { key }), ({ json }) => json as ReadEmail),
+    get: (path: string) => ask("GET", `/api/v1/emails${path}`, { key })
+  }
+})

@@ -1,0 +1,109 @@
+import { Context, Effect, Layer } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import type { Domain } from "#schemas/mail/Domain.ts"
+import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
+import { accounts } from "#src/accounts/Room.ts"
+import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { DomainSettings } from "#src/mail/domains/DomainSettings.ts"
+import * as DomainsRoutes from "#src/mail/domains/DomainsRoutes.ts"
+import { MailDomains } from "#src/mail/domains/MailDomains.ts"
+import { mailDomains } from "#src/mail/migrations/postgres/0036_MailDomains.ts"
+import { postgresMigrations } from "#src/Migrations.ts"
+import type { Room } from "#src/Room.ts"
+import { DnsServer } from "#test/mail/DnsServer.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+
+export const settings = {
+  spf: ["ip4:192.0.2.1"],
+  bounceDomain: "bounces.test",
+  hostname: "mx.signalbox.test",
+  fromDomains: new Set(["everybody.test"])
+}
+
+/** The domains of mail over HTTP, and their service. */
+export class DomainStage extends Context.Service<DomainStage, { readonly domains: MailDomains["Service"] }>()(
+  "signalbox/test/DomainStage"
+) {}
+
+const roomOf = (
+  given: Partial<DomainSettings["Service"]> & Pick<DomainSettings["Service"], "nameServers">,
+  tell: (domains: MailDomains["Service"]) => void
+) => {
+  const services = MailDomains.layer.pipe(
+    Layer.provideMerge(Layer.succeed(DomainSettings, { ...settings, ...given }))
+  )
+  return {
+    name: "mail",
+    needs: [],
+    api: MailRoomApi,
+    rawApi: HttpApi.make("signalbox"),
+    migrations: {
+      postgres: postgresMigrations.some(({ id }) => id === mailDomains.id) ? [] : [mailDomains],
+      clickhouse: []
+    },
+    commands: async () => [],
+    server: async () => ({
+      served: Layer.merge(
+        HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(DomainsRoutes.layer)),
+        Layer.effectDiscard(Effect.map(MailDomains, tell))
+      ).pipe(Layer.provide(services)),
+      raw: RawRoutes.add(Effect.succeed([])),
+      paths: []
+    })
+  } as const satisfies Room<"mail">
+}
+
+/** A server of accounts and of domains alone, with the name server of the test. */
+export const domainStage = Layer.unwrap(
+  Effect.map(DnsServer, ({ address }) => {
+    let told: MailDomains["Service"] | undefined
+    const room = roomOf({ nameServers: [address] }, (domains) => {
+      told = domains
+    })
+    return Layer.effect(
+      DomainStage,
+      Effect.sync(() => {
+        if (told === undefined) throw new Error("the room was not started")
+        return { domains: told }
+      })
+    ).pipe(
+      Layer.provideMerge(
+        TestServer.own({ rooms: new Set(["accounts", "mail"]) }, { rooms: [accounts, room] })
+      )
+    )
+  })
+).pipe(Layer.provideMerge(DnsServer.layer))
+
+export const path = "/api/v1/emails/domains"
+
+/** As JSON. */
+export interface Shown {
+  readonly id: string
+  readonly name: string
+  readonly verified: boolean
+  readonly verified_at: string | null
+  readonly looked_up_at: string | null
+  readonly keys: ReadonlyArray<{
+    readonly selector: string
+    readonly state: string
+    readonly keep_until: string | null
+  }>
+  readonly records: Domain["records"]
+}
+
+export const shown = (status: number, answer: { readonly status: number; readonly json: unknown }): Shown => {
+  if (answer.status !== status) throw new Error(`${answer.status} ${JSON.stringify(answer.json)}`)
+  return answer.json as Shown
+}
+
+export const faultOf = ({ json, status }: { readonly status: number; readonly json: unknown }) => [
+  status,
+  (json as { readonly error?: unknown }).error
+]
+
+let made = 0
+/** A name that no other test has. */
+export const newName = (): string => `domain-${++made}.test`
+
+export const statuses = ({ records }: Shown): Readonly<Record<string, string | null>> =>
+  Object.fromEntries(records.map(({ kind, name, status }) => [`${kind} ${name}`, status]))
