@@ -11,7 +11,7 @@ import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import { Secrets } from "#src/infra/secrets/Secrets.ts"
-import { newKey, sealed, unsealed } from "./DomainKeys.ts"
+import { newDkimKey, sealed, unsealed } from "./DomainKeys.ts"
 import { DomainLooks, type Look } from "./DomainLooks.ts"
 import { findingKey, keyName, namesFrom, otherSelector, retiredUntil } from "./DomainRecords.ts"
 import { domainLimits, domainNameOf, DomainSettings } from "./DomainSettings.ts"
@@ -208,7 +208,7 @@ const makeKeys = Effect.gen(function* () {
   return {
     make: (domainId: string, selector: DomainRow["selector"]) =>
       Effect.map(
-        Effect.promise(() => newKey()),
+        Effect.promise(() => newDkimKey()),
         ({ privateKey, publicKey }) => ({
           publicKey,
           privateKey: sealed(privateKey, { domainId, selector }, secret)

@@ -6,8 +6,9 @@ import { accounts } from "#src/accounts/Room.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { DomainSettings } from "#src/mail/domains/DomainSettings.ts"
 import * as DomainsRoutes from "#src/mail/domains/DomainsRoutes.ts"
-import { MailDomains } from "#src/mail/domains/MailDomains.ts"
+import { domainUpkeep, MailDomains } from "#src/mail/domains/MailDomains.ts"
 import { mailDomains } from "#src/mail/migrations/postgres/0036_MailDomains.ts"
+import type { ConfigChanges } from "#src/Config.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import type { Room } from "#src/Room.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
@@ -26,12 +27,11 @@ export class DomainStage extends Context.Service<DomainStage, { readonly domains
 ) {}
 
 const roomOf = (
-  given: Partial<DomainSettings["Service"]> & Pick<DomainSettings["Service"], "nameServers">,
+  given: DomainSettings["Service"],
+  upkeep: typeof domainUpkeep | typeof Layer.empty,
   tell: (domains: MailDomains["Service"]) => void
 ) => {
-  const services = MailDomains.layer.pipe(
-    Layer.provideMerge(Layer.succeed(DomainSettings, { ...settings, ...given }))
-  )
+  const services = MailDomains.layer.pipe(Layer.provideMerge(Layer.succeed(DomainSettings, given)))
   return {
     name: "mail",
     needs: [],
@@ -43,7 +43,8 @@ const roomOf = (
     },
     commands: async () => [],
     server: async () => ({
-      served: Layer.merge(
+      served: Layer.mergeAll(
+        upkeep,
         HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(DomainsRoutes.layer)),
         Layer.effectDiscard(Effect.map(MailDomains, tell))
       ).pipe(Layer.provide(services)),
@@ -54,25 +55,29 @@ const roomOf = (
 }
 
 /** A server of accounts and of domains alone, with the name server of the test. */
-export const domainStage = Layer.unwrap(
-  Effect.map(DnsServer, ({ address }) => {
-    let told: MailDomains["Service"] | undefined
-    const room = roomOf({ nameServers: [address] }, (domains) => {
-      told = domains
-    })
-    return Layer.effect(
-      DomainStage,
-      Effect.sync(() => {
-        if (told === undefined) throw new Error("the room was not started")
-        return { domains: told }
+export const domainStageWith = (changes: ConfigChanges, upkeep: typeof domainUpkeep | typeof Layer.empty) =>
+  Layer.unwrap(
+    Effect.map(DnsServer, ({ address }) => {
+      let told: MailDomains["Service"] | undefined
+      const room = roomOf({ ...settings, nameServers: [address] }, upkeep, (domains) => {
+        told = domains
       })
-    ).pipe(
-      Layer.provideMerge(
-        TestServer.own({ rooms: new Set(["accounts", "mail"]) }, { rooms: [accounts, room] })
+      return Layer.effect(
+        DomainStage,
+        Effect.sync(() => {
+          if (told === undefined) throw new Error("the room was not started")
+          return { domains: told }
+        })
+      ).pipe(
+        Layer.provideMerge(
+          TestServer.own({ rooms: new Set(["accounts", "mail"]), ...changes }, { rooms: [accounts, room] })
+        )
       )
-    )
-  })
-).pipe(Layer.provideMerge(DnsServer.layer))
+    })
+  ).pipe(Layer.provideMerge(DnsServer.layer))
+
+/** Looks are made when a test asks for them. */
+export const domainStage = domainStageWith({}, Layer.empty)
 
 export const path = "/api/v1/emails/domains"
 
