@@ -1,3 +1,4 @@
+import { createPrivateKey, type KeyObject } from "node:crypto"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -22,8 +23,8 @@ interface SigningKey {
   /** tag `d`: the domain, or one above it */
   readonly domain: string
   readonly selector: string
-  /** PEM of PKCS #8; the same text as long as the key signs */
-  readonly privateKey: string
+  /** read once, as long as the key signs */
+  readonly privateKey: KeyObject
 }
 
 /** Domains that mail is sent from, their keys, and their records in DNS. */
@@ -204,7 +205,7 @@ const lookingAgain = (
 /** Makes keys, and opens those that sign. */
 const makeKeys = Effect.gen(function* () {
   const secret = yield* (yield* Secrets).of("mail-domain-keys")
-  const opened = new WeakMap<Uint8Array, string>()
+  const opened = new WeakMap<Uint8Array, KeyObject>()
   return {
     make: (domainId: string, selector: DomainRow["selector"]) =>
       Effect.map(
@@ -214,8 +215,9 @@ const makeKeys = Effect.gen(function* () {
           privateKey: sealed(privateKey, { domainId, selector }, secret)
         })
       ),
-    open: ({ id: domainId, private_key: bytes, selector }: DomainRow): string => {
-      const privateKey = opened.get(bytes) ?? unsealed(bytes, { domainId, selector }, secret)
+    open: ({ id: domainId, private_key: bytes, selector }: DomainRow): KeyObject => {
+      const privateKey =
+        opened.get(bytes) ?? createPrivateKey(unsealed(bytes, { domainId, selector }, secret))
       opened.set(bytes, privateKey)
       return privateKey
     }

@@ -362,7 +362,10 @@ layer(domainStage, live)("domains of mail", (it) => {
       }>`SELECT private_key FROM mail_domains WHERE id = ${id}`
       const sealedKey = stored?.private_key ?? new Uint8Array()
       const [signing] = domains.signingKeys(owner.id, name)
-      assert.strictEqual(unsealed(sealedKey, { domainId: id, selector: "sb1" }, secret), signing?.privateKey)
+      assert.strictEqual(
+        unsealed(sealedKey, { domainId: id, selector: "sb1" }, secret),
+        signing?.privateKey.export({ type: "pkcs8", format: "pem" })
+      )
       assert.throws(() => unsealed(sealedKey, { domainId: id, selector: "sb2" }, secret))
       assert.throws(() => unsealed(sealedKey, { domainId: `${id}x`, selector: "sb1" }, secret))
       assert.throws(() => unsealed(sealedKey, { domainId: id, selector: "sb1" }, Buffer.alloc(32)))
