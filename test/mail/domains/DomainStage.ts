@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import type { Domain } from "#schemas/mail/Domain.ts"
-import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
+import { strictBodies } from "#schemas/core/StrictBodies.ts"
+import { type Domain, MailDomainsApi } from "#schemas/mail/Domain.ts"
 import { accounts } from "#src/accounts/Room.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { DomainSettings } from "#src/mail/domains/DomainSettings.ts"
@@ -14,7 +14,7 @@ import type { Room } from "#src/Room.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-export const settings = {
+const settings = {
   spf: ["ip4:192.0.2.1"],
   bounceDomain: "bounces.test",
   hostname: "mx.signalbox.test",
@@ -26,6 +26,10 @@ export class DomainStage extends Context.Service<DomainStage, { readonly domains
   "signalbox/test/DomainStage"
 ) {}
 
+class DomainsAlone extends HttpApi.make("signalbox")
+  .add(MailDomainsApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}
+
 const roomOf = (
   given: DomainSettings["Service"],
   upkeep: typeof domainUpkeep | typeof Layer.empty,
@@ -35,7 +39,7 @@ const roomOf = (
   return {
     name: "mail",
     needs: [],
-    api: MailRoomApi,
+    api: DomainsAlone,
     rawApi: HttpApi.make("signalbox"),
     migrations: {
       postgres: postgresMigrations.some(({ id }) => id === mailDomains.id) ? [] : [mailDomains],
@@ -45,7 +49,7 @@ const roomOf = (
     server: async () => ({
       served: Layer.mergeAll(
         upkeep,
-        HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(DomainsRoutes.layer)),
+        HttpApiBuilder.layer(DomainsAlone).pipe(Layer.provide(DomainsRoutes.layer)),
         Layer.effectDiscard(Effect.map(MailDomains, tell))
       ).pipe(Layer.provide(services)),
       raw: RawRoutes.add(Effect.succeed([])),
