@@ -1,30 +1,23 @@
 import { Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql/SqlClient"
-import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
+import { strictBodies } from "#schemas/core/StrictBodies.ts"
+import { SuppressionsApi } from "#schemas/mail/Suppression.ts"
+import { accounts } from "#src/accounts/Room.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { EgressAllow } from "#src/infra/egress/EgressAllow.ts"
-import { suppressions as tables } from "#src/mail/migrations/postgres/0035_MailSuppressions.ts"
 import { Suppressions } from "#src/mail/suppressions/Suppressions.ts"
 import * as SuppressionsRoutes from "#src/mail/suppressions/SuppressionsRoutes.ts"
 import * as Forwards from "#src/mail/unsubscribe/Forwards.ts"
 import * as UnsubscribeRoutes from "#src/mail/unsubscribe/UnsubscribeRoutes.ts"
 import { Unsubscribes } from "#src/mail/unsubscribe/Unsubscribes.ts"
 import { UnsubscribeTokens } from "#src/mail/unsubscribe/UnsubscribeTokens.ts"
-import { postgresMigrations } from "#src/Migrations.ts"
 import type { Room } from "#src/Room.ts"
-import { rooms } from "#src/Rooms.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-/** The columns of mails and deliveries that unsubscribe links read. */
-export const mails = [
-  `CREATE TABLE IF NOT EXISTS mail_messages (
-     id text PRIMARY KEY, user_id text NOT NULL, header_id text NOT NULL, from_address text NOT NULL,
-     subject text NOT NULL, is_bulk boolean NOT NULL, unsubscribe_url text, size integer NOT NULL)`,
-  `CREATE TABLE IF NOT EXISTS mail_deliveries (
-     id text PRIMARY KEY, message_id text NOT NULL, place integer NOT NULL, user_id text NOT NULL, kind text NOT NULL,
-     address text NOT NULL, opted_out_at timestamptz)`
-]
+class SuppressionsAlone extends HttpApi.make("signalbox")
+  .add(SuppressionsApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}
 
 export const perUser = 50
 
@@ -32,27 +25,16 @@ export const perUser = 50
 const room = {
   name: "suppressions",
   needs: [],
-  api: MailRoomApi,
+  api: SuppressionsAlone,
   rawApi: HttpApi.make("signalbox"),
   migrations: {
-    postgres: [
-      {
-        id: postgresMigrations.length + 1,
-        name: "suppressions",
-        statements: [
-          ...mails,
-          ...tables.statements.map((text) =>
-            text.replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ")
-          )
-        ]
-      }
-    ],
+    postgres: [],
     clickhouse: []
   },
   commands: async () => [],
   server: async () => ({
     served: Layer.mergeAll(
-      HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(SuppressionsRoutes.layer)),
+      HttpApiBuilder.layer(SuppressionsAlone).pipe(Layer.provide(SuppressionsRoutes.layer)),
       UnsubscribeRoutes.layer,
       Forwards.layer
     ).pipe(
@@ -69,7 +51,7 @@ export const served = TestServer.own(
     rooms: new Set(["accounts", "suppressions"]),
     egressAllow: EgressAllow.parse("127.0.0.1") ?? EgressAllow.nothing
   },
-  { rooms: [...rooms, room] }
+  { rooms: [accounts, room] }
 )
 
 /** A delivery of a message from `<b>news</b>@example.com`; answers its id. */
