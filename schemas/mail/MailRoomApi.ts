@@ -2,10 +2,12 @@ import { HttpApi } from "effect/http-api"
 import { strictBodies } from "../core/StrictBodies.ts"
 import { MailDomainsApi } from "./Domain.ts"
 import { EmailsApi, MailInboxApi } from "./Email.ts"
+import { SuppressionsApi } from "./Suppression.ts"
 
 /** The endpoints of mail that pass the Effect pipeline. */
 export class MailRoomApi extends HttpApi.make("signalbox")
   .add(MailInboxApi)
   .add(MailDomainsApi)
   .add(EmailsApi)
+  .add(SuppressionsApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

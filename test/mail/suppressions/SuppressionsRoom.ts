@@ -1,10 +1,11 @@
 import { Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql/SqlClient"
-import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
+import { strictBodies } from "#schemas/core/StrictBodies.ts"
+import { SuppressionsApi } from "#schemas/mail/Suppression.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { EgressAllow } from "#src/infra/egress/EgressAllow.ts"
-import { suppressions as tables } from "#src/mail/migrations/postgres/0035_MailSuppressions.ts"
+import { mailSuppressions as tables } from "#src/mail/migrations/postgres/0035_MailSuppressions.ts"
 import { Suppressions } from "#src/mail/suppressions/Suppressions.ts"
 import * as SuppressionsRoutes from "#src/mail/suppressions/SuppressionsRoutes.ts"
 import * as Forwards from "#src/mail/unsubscribe/Forwards.ts"
@@ -28,11 +29,13 @@ export const mails = [
 
 export const perUser = 50
 
+const api = HttpApi.make("signalbox").add(SuppressionsApi).annotate(HttpApi.PayloadParseOptions, strictBodies)
+
 /** Suppressions and unsubscribe links as a room of their own. */
 const room = {
   name: "suppressions",
   needs: [],
-  api: MailRoomApi,
+  api,
   rawApi: HttpApi.make("signalbox"),
   migrations: {
     postgres: [
@@ -52,7 +55,7 @@ const room = {
   commands: async () => [],
   server: async () => ({
     served: Layer.mergeAll(
-      HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(SuppressionsRoutes.layer)),
+      HttpApiBuilder.layer(api).pipe(Layer.provide(SuppressionsRoutes.layer)),
       UnsubscribeRoutes.layer,
       Forwards.layer
     ).pipe(
