@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Redacted, Result, Schema } from "effect"
 import type { LogLevel } from "effect/LogLevel"
 import { isIP } from "node:net"
 import { resolve } from "node:path"
@@ -7,6 +7,8 @@ import { subjectFault } from "#streams/notify/channels/Vapid.ts"
 import { EgressAllow } from "./infra/egress/EgressAllow.ts"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
+import { DomainSettings } from "./mail/domains/DomainSettings.ts"
+import { type SmtpServer, smtpServerOf } from "./mail/transports/SmtpUrl.ts"
 
 /** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */
 interface Network {
@@ -91,6 +93,9 @@ export interface Config {
   readonly notifySandbox: (typeof sandboxModes)[number] | number | { readonly origin: string }
   /** `MAIL_ON_UNKNOWN`: a mail whose last byte left and whose reply did not come is sent again, or held */
   readonly mailOnUnknown: (typeof unknownPolicies)[number]
+  /** `MAIL_TRANSPORT`: sandbox where it is undefined, else the relay of `SMTP_URL` */
+  readonly smtpServer: SmtpServer | undefined
+  readonly mailDomains: DomainSettings["Service"]
   /** `VAPID_SUBJECT`, at which push services reach the operator; unset: `BASE_URL`, if it is https */
   readonly vapidSubject: string | undefined
   readonly corsOrigins: ReadonlySet<string>
@@ -315,7 +320,27 @@ const filesOf = (read: EnvironmentReader) => ({
 
 const unknownPolicies = ["resend", "hold"] as const
 
-const mailOf = (read: EnvironmentReader): Pick<Config, "mailOnUnknown"> => ({
+const mailTransports = ["sandbox", "smtp"] as const
+
+/** Mail goes to the relay where one is named, unless `MAIL_TRANSPORT` says otherwise. */
+const smtpServerIn = (read: EnvironmentReader): SmtpServer | undefined => {
+  const url = read.text("SMTP_URL")
+  const server = url === undefined ? undefined : smtpServerOf(url)
+  if (server !== undefined && Result.isFailure(server)) read.faults.push(server.failure)
+  const transport = read.parsed(
+    "MAIL_TRANSPORT",
+    (text) => mailTransports.find((name) => name === text),
+    "takes sandbox or smtp"
+  )
+  if (transport === "smtp" && url === undefined)
+    read.faults.push({ variable: "SMTP_URL", fault: "has to be set where MAIL_TRANSPORT is smtp" })
+  if (transport === "sandbox" || server === undefined || Result.isFailure(server)) return undefined
+  return server.success
+}
+
+const mailOf = (read: EnvironmentReader): Pick<Config, "mailDomains" | "mailOnUnknown" | "smtpServer"> => ({
+  smtpServer: smtpServerIn(read),
+  mailDomains: DomainSettings.from(read),
   mailOnUnknown:
     read.parsed(
       "MAIL_ON_UNKNOWN",

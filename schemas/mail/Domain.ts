@@ -35,7 +35,7 @@ const sealedKey = Model.FieldOnly(["select", "insert", "update"])(Schema.Uint8Ar
 const publicKey = Model.FieldOnly(["select", "insert", "update"])(Schema.String)
 const instant = ofServer(Schema.NullOr(Schema.Date))
 
-/** A row of `mail_domains`. Private keys are PKCS #8, sealed by a secret of the installation. */
+/** A row of `mail_domains`. Private keys are PEM of PKCS #8, sealed by a secret of the installation. */
 export class DomainRow extends Model.Class<DomainRow>("DomainRow")({
   id: made(DomainId),
   user_id: hidden,

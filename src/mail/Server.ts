@@ -1,9 +1,13 @@
-import { Layer } from "effect"
+import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
+import { AppConfig } from "#src/Config.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { MailComposer } from "./composing/MailComposer.ts"
+import { DomainSettings } from "./domains/DomainSettings.ts"
+import * as DomainsRoutes from "./domains/DomainsRoutes.ts"
+import { domainUpkeep, MailDomains } from "./domains/MailDomains.ts"
 import * as MailWorker from "./delivery/MailWorker.ts"
 import { Emails } from "./emails/Emails.ts"
 import * as EmailsRoutes from "./emails/EmailsRoutes.ts"
@@ -13,14 +17,24 @@ import { Mail } from "./sending/Mail.ts"
 import { sendMailRoutes } from "./sending/SendMailRoutes.ts"
 import { MailRoute } from "./transports/MailRoute.ts"
 
-const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer).pipe(
-  Layer.provideMerge(Layer.merge(MailComposer.layer, MailRoute.layer))
+const settings = Layer.effect(
+  DomainSettings,
+  Effect.map(AppConfig, ({ mailDomains }) => mailDomains)
 )
 
-const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(EmailsRoutes.layer))
+const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(MailComposer.layer, MailRoute.layer, MailDomains.layer)),
+  Layer.provideMerge(settings)
+)
+
+const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(
+  Layer.provide([EmailsRoutes.layer, DomainsRoutes.layer])
+)
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, MailWorker.layer, OldMail.layer).pipe(Layer.provide(services)),
+  served: Layer.mergeAll(endpoints, MailWorker.layer, OldMail.layer, domainUpkeep).pipe(
+    Layer.provide(services)
+  ),
   raw: RawRoutes.addRaw(sendMailRoutes).pipe(Layer.provide(services)),
   paths: []
 }

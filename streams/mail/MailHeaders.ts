@@ -5,12 +5,12 @@ import type { MailFields } from "./MailFields.ts"
 /** Headers that a sender gives. */
 export type CustomHeaders = Pick<MailFields, "headers" | "unsubscribeUrl" | "campaign">
 
-export const headersMax = 20
+const headersMax = 20
 
 /** Characters of a header, name and value. Source: RFC 5322 section 2.1.1, of a line. */
-export const headerLineMax = 998
+const headerLineMax = 998
 
-export const campaignMax = 100
+const campaignMax = 100
 
 const campaignHeader = "x-campaign-id"
 

@@ -8,7 +8,7 @@ import { decodeBase64 } from "./Base64.ts"
 import type { MailAttachment, Mailbox, MailFields } from "./MailFields.ts"
 import { readMailHeaders } from "./MailHeaders.ts"
 
-export const recipientsMax = 50
+const recipientsMax = 50
 const subjectMax = 998
 /** Bytes in UTF-8, of each of the two. */
 const bodyBytesMax = 2_097_152

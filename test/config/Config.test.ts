@@ -29,7 +29,10 @@ describe("the environment", () => {
     assert.strictEqual(config.host, "127.0.0.1")
     assert.strictEqual(config.dataDir, "/srv/box/.data")
     assert.strictEqual(config.databaseUrl, undefined)
-    assert.deepStrictEqual([...config.rooms], ["accounts", "analytics", "llm", "agents", "notify", "files", "mail"])
+    assert.deepStrictEqual(
+      [...config.rooms],
+      ["accounts", "analytics", "llm", "agents", "notify", "files", "mail"]
+    )
     assert.strictEqual(config.maxFileSizeBytes, 100 * 1024 * 1024)
     assert.strictEqual(config.rateLimitMode, "429")
     assert.strictEqual(config.trustProxy, 0)

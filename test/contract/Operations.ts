@@ -258,7 +258,9 @@ export const makeResource = async (asker: Asker, { method, path }: Operation): P
     }
     return textAt(await make("/api/v1/subscriptions", { json }), "id")
   }
-  const ofRoom = [...notifyResources, ...filesResources, ...mailResources].find(([prefix]) => path.startsWith(prefix))
+  const ofRoom = [...notifyResources, ...filesResources, ...mailResources].find(([prefix]) =>
+    path.startsWith(prefix)
+  )
   if (ofRoom !== undefined) return ofRoom[1](asker, method)
   if (path.startsWith("/api/v1/agent/sessions/")) {
     // One that has ended is read, and ended, as well.

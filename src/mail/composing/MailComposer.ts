@@ -1,10 +1,11 @@
 import { Context, Effect, Layer } from "effect"
 import { PayloadTooLarge, type Problem, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { JobKind } from "#src/infra/workers/Job.ts"
-import { Workers } from "#src/infra/workers/Workers.ts"
+import { type JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
 import type { MailFields } from "#streams/mail/MailFields.ts"
 import { composeMail, type MailToCompose } from "./Compose.ts"
 import { strippedText } from "./HtmlText.ts"
+import type { HtmlAsk } from "./HtmlTextWorker.ts"
 
 /** Numbers of composition. */
 export const composingLimits = {
@@ -17,6 +18,9 @@ export const composingLimits = {
   composeHeapMegabytes: 512,
   /** after which the text of HTML is made by stripping its tags */
   textMillis: 2_000,
+  /** longer HTML is stripped in a worker, too, which is given so long */
+  stripInPlaceCharacters: 64 * 1024,
+  stripMillis: 10_000,
   textMegabytes: 384
 } as const
 
@@ -32,6 +36,8 @@ const textKind: JobKind = {
   deadlineMillis: composingLimits.textMillis,
   memoryMegabytes: composingLimits.textMegabytes
 }
+
+const stripKind: JobKind = { ...textKind, deadlineMillis: composingLimits.stripMillis }
 
 const composeKind: JobKind = {
   module: new URL("./ComposeThread.ts", import.meta.url),
@@ -53,14 +59,23 @@ export class MailComposer extends Context.Service<
     Effect.gen(function* () {
       const workers = yield* Workers
 
-      const textOf = (owner: string, html: string): Effect.Effect<string> =>
-        workers.run({ kind: textKind, owner, ask: html }).pipe(
-          // HtmlTextWorker.ts answers with a text.
-          Effect.map((answer) => answer as string),
-          Effect.catch(({ problem, reason }) =>
-            Effect.as(
-              Effect.logDebug("The text of a mail is its HTML without the tags", { reason, problem }),
-              strippedText(html)
+      const askText = (owner: string, ask: HtmlAsk): Effect.Effect<string, JobNotDone> => {
+        const kind = ask.isStripped ? stripKind : textKind
+        // HtmlTextWorker.ts answers with a text.
+        return Effect.map(workers.run({ kind, owner, ask }), (answer) => answer as string)
+      }
+
+      const stripped = (owner: string, html: string): Effect.Effect<string, Problem> =>
+        html.length <= composingLimits.stripInPlaceCharacters
+          ? Effect.sync(() => strippedText(html))
+          : Effect.mapError(askText(owner, { html, isStripped: true }), () => unmade)
+
+      const textOf = (owner: string, html: string): Effect.Effect<string, Problem> =>
+        askText(owner, { html, isStripped: false }).pipe(
+          Effect.catch((failure) =>
+            Effect.andThen(
+              Effect.logDebug("The text of a mail is its HTML without the tags", failure),
+              stripped(owner, html)
             )
           )
         )

@@ -61,7 +61,9 @@ const addressHeader = (name: string, mailboxes: ReadonlyArray<Mailbox>): Readonl
 const structured = new Set(["in-reply-to", "references", "auto-submitted"])
 
 const customHeader = ([name, value]: readonly [string, string]): string =>
-  structured.has(name.toLowerCase()) ? `${name}: ${folded(value, name.length + 2)}` : textHeader(name, value)
+  structured.has(name.toLowerCase())
+    ? `${name}: ${folded(value.replace(/ +/g, " "), name.length + 2)}`
+    : textHeader(name, value)
 
 /**
  * The headers of a mail above those of MIME, its Date and its Message-ID, as lines that end with CRLF, in ASCII alone. Bcc

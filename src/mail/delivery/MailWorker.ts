@@ -5,6 +5,8 @@ import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
 import { AppConfig } from "#src/Config.ts"
 import { again, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
+import { MailDomains } from "../domains/MailDomains.ts"
+import { signedHead } from "../signing/Dkim.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
 import type { Handed } from "../transports/Transport.ts"
 import * as DeliveryRecords from "./DeliveryRecords.ts"
@@ -50,6 +52,8 @@ interface Turn {
   readonly row: DeliveryRecords.DeliveryRow
   readonly attempt: number
   readonly beganMillis: number
+  /** the headers that this recipient's copy has of its own: the signature */
+  head: Uint8Array
 }
 
 /** Consequences of attempts for their deliveries. */
@@ -82,8 +86,8 @@ const makeEnds = Effect.gen(function* () {
     mailOnUnknown === "hold"
       ? Effect.succeed(ended(turn, "unknown", "unknown", reply))
       : deferred(turn, "unknown", reply)
-  const inboxed = ({ job, row }: Turn): Effect.Effect<unknown, SqlError> =>
-    route.name === "sandbox" ? records.toInbox(row, job.payload.owner, noHead) : Effect.void
+  const inboxed = ({ head, job, row }: Turn): Effect.Effect<unknown, SqlError> =>
+    route.name === "sandbox" ? records.toInbox(row, job.payload.owner, head) : Effect.void
 
   const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
     switch (handed._tag) {
@@ -113,23 +117,33 @@ const makeEnds = Effect.gen(function* () {
 const makeHandle = Effect.gen(function* () {
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
+  const domains = yield* MailDomains
   const ends = yield* makeEnds
 
   const attempt = Effect.fnUntraced(function* (job: MailJob) {
     const row = yield* records.read(job.id)
     if (row === undefined || isEnded(row.status)) return done()
     const beganMillis = yield* Clock.currentTimeMillis
-    const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis }
+    const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead }
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
     if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
     const message = yield* records.messageOf(row)
     if (message === undefined) return ends.tooOld(turn)
+    const keys = domains.signingKeys(
+      job.payload.owner,
+      row.from_address.slice(row.from_address.lastIndexOf("@") + 1)
+    )
+    turn.head = signedHead({
+      raw: Buffer.from(message.buffer, message.byteOffset, message.length),
+      extra: [],
+      keys
+    })
     const handed = yield* route.handOver({
       deliveryId: row.id,
       owner: job.payload.owner,
       messageId: row.message_id,
       envelope: { from: row.from_address, to: row.address },
-      message: [message],
+      message: [turn.head, message],
       ending: Effect.orDie(records.ending(row.id, job.attempt, turn.attempt))
     })
     return yield* ends.of(turn, handed)

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createPrivateKey, generateKeyPair, randomBytes } from "node:crypto"
+import { createCipheriv, createDecipheriv, generateKeyPair, randomBytes } from "node:crypto"
 import { promisify } from "node:util"
 import type { Selector } from "#schemas/mail/Domain.ts"
 
@@ -8,21 +8,21 @@ const generate = promisify(generateKeyPair)
 const bits = 2_048
 
 /** A key pair of DKIM. */
-interface NewKey {
+interface DkimKeyPair {
+  /** PEM of PKCS #8 */
+  readonly privateKey: string
   /** SubjectPublicKeyInfo in base64, as tag `p` has it */
   readonly publicKey: string
-  /** PKCS #8 in DER */
-  readonly privateKey: Buffer
 }
 
 /** About 100 ms of another thread. */
-export const newKey = async (): Promise<NewKey> => {
+export const newDkimKey = async (): Promise<DkimKeyPair> => {
   const { privateKey, publicKey } = await generate("rsa", {
     modulusLength: bits,
     publicKeyEncoding: { type: "spki", format: "der" },
-    privateKeyEncoding: { type: "pkcs8", format: "der" }
+    privateKeyEncoding: { type: "pkcs8", format: "pem" }
   })
-  return { publicKey: publicKey.toString("base64"), privateKey }
+  return { privateKey, publicKey: publicKey.toString("base64") }
 }
 
 /** The place of a key: a sealed one opens in no other. */
@@ -37,20 +37,18 @@ const tagBytes = 16
 
 const placeOf = ({ domainId, selector }: KeyPlace): Buffer => Buffer.from(`${domainId} ${selector}`)
 
-/** A private key as its row has it: AES-256-GCM, as nonce, text, tag. `secret` has 32 bytes. */
-export const sealed = (privateKey: Uint8Array, place: KeyPlace, secret: Uint8Array): Buffer => {
+/** A private key in PEM as its row has it: AES-256-GCM, as nonce, text, tag. `secret` has 32 bytes. */
+export const sealed = (privateKey: string, place: KeyPlace, secret: Uint8Array): Buffer => {
   const nonce = randomBytes(nonceBytes)
   const seal = createCipheriv(cipher, secret, nonce).setAAD(placeOf(place))
-  return Buffer.concat([nonce, seal.update(privateKey), seal.final(), seal.getAuthTag()])
+  return Buffer.concat([nonce, seal.update(privateKey, "latin1"), seal.final(), seal.getAuthTag()])
 }
 
-/** PEM of PKCS #8. Throws where it was sealed by another secret, or for another place. */
+/** Throws where it was sealed by another secret, or for another place. */
 export const unsealed = (bytes: Uint8Array, place: KeyPlace, secret: Uint8Array): string => {
   const open = createDecipheriv(cipher, secret, bytes.subarray(0, nonceBytes))
     .setAAD(placeOf(place))
     .setAuthTag(bytes.subarray(-tagBytes))
-  const key = Buffer.concat([open.update(bytes.subarray(nonceBytes, -tagBytes)), open.final()])
-  return createPrivateKey({ key, format: "der", type: "pkcs8" })
-    .export({ type: "pkcs8", format: "pem" })
-    .toString()
+  const text = open.update(bytes.subarray(nonceBytes, -tagBytes), undefined, "latin1")
+  return text + open.final("latin1")
 }

@@ -1,3 +1,4 @@
+import { createPrivateKey, type KeyObject } from "node:crypto"
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
@@ -11,7 +12,7 @@ import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import { Secrets } from "#src/infra/secrets/Secrets.ts"
-import { newKey, sealed, unsealed } from "./DomainKeys.ts"
+import { newDkimKey, sealed, unsealed } from "./DomainKeys.ts"
 import { DomainLooks, type Look } from "./DomainLooks.ts"
 import { findingKey, keyName, namesFrom, otherSelector, retiredUntil } from "./DomainRecords.ts"
 import { domainLimits, domainNameOf, DomainSettings } from "./DomainSettings.ts"
@@ -22,8 +23,8 @@ interface SigningKey {
   /** tag `d`: the domain, or one above it */
   readonly domain: string
   readonly selector: string
-  /** PEM of PKCS #8; the same text as long as the key signs */
-  readonly privateKey: string
+  /** read once, as long as the key signs */
+  readonly privateKey: KeyObject
 }
 
 /** Domains that mail is sent from, their keys, and their records in DNS. */
@@ -204,18 +205,19 @@ const lookingAgain = (
 /** Makes keys, and opens those that sign. */
 const makeKeys = Effect.gen(function* () {
   const secret = yield* (yield* Secrets).of("mail-domain-keys")
-  const opened = new WeakMap<Uint8Array, string>()
+  const opened = new WeakMap<Uint8Array, KeyObject>()
   return {
     make: (domainId: string, selector: DomainRow["selector"]) =>
       Effect.map(
-        Effect.promise(() => newKey()),
+        Effect.promise(() => newDkimKey()),
         ({ privateKey, publicKey }) => ({
           publicKey,
           privateKey: sealed(privateKey, { domainId, selector }, secret)
         })
       ),
-    open: ({ id: domainId, private_key: bytes, selector }: DomainRow): string => {
-      const privateKey = opened.get(bytes) ?? unsealed(bytes, { domainId, selector }, secret)
+    open: ({ id: domainId, private_key: bytes, selector }: DomainRow): KeyObject => {
+      const privateKey =
+        opened.get(bytes) ?? createPrivateKey(unsealed(bytes, { domainId, selector }, secret))
       opened.set(bytes, privateKey)
       return privateKey
     }

@@ -2,7 +2,14 @@ import { Clock, Context, Effect, Layer, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Metering, Principal } from "#schemas/core/Authorization.ts"
-import { invalidField, Problem, RateLimited, ServiceUnavailable, StorageFull } from "#schemas/core/Problem.ts"
+import {
+  Forbidden,
+  invalidField,
+  Problem,
+  RateLimited,
+  ServiceUnavailable,
+  StorageFull
+} from "#schemas/core/Problem.ts"
 import { EmailId } from "#schemas/mail/Email.ts"
 import { Admission } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -15,6 +22,8 @@ import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.ts"
 import type { Mailbox, MailFields } from "#streams/mail/MailFields.ts"
 import { MailComposer } from "../composing/MailComposer.ts"
+import { MailDomains } from "../domains/MailDomains.ts"
+import { MailRoute } from "../transports/MailRoute.ts"
 import { mailDeliveries } from "../delivery/MailDeliveries.ts"
 
 /** A mail whose fields were read. */
@@ -45,15 +54,17 @@ export class Mail extends Context.Service<
       const idempotency = yield* Idempotency
       const accept = yield* makeAccept
       const budget = yield* makeBudget
+      const allowed = yield* makeAllowed
 
       const send = Effect.fn("Mail.send")(function* ({ caller, fields, idempotencyKey }: Sending) {
         if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
           return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
+        yield* allowed(caller, fields.from.domain)
         const id = newId("eml")
         const headerId = `${id}@${fields.from.domain}`
         const dateMillis = yield* Clock.currentTimeMillis
         const owner = caller.ownerId
-        const composed = yield* composer.compose({ owner, fields, messageId: headerId, dateMillis })
+        const composed = yield* composer.compose({ owner, fields, messageId: `<${headerId}>`, dateMillis })
         const written = yield* accept({ id, headerId, caller, fields, composed })
         const fresh = Effect.as(Effect.andThen(budget(caller, recipientsOf(fields).length), written), id)
         if (idempotencyKey === undefined) return { id: yield* fresh, isReplay: false }
@@ -95,6 +106,16 @@ const onceOf = ({ id, ownerId }: Principal, { attachments, ...fields }: MailFiel
     JSON.stringify(fields),
     ...attachments.flatMap(({ content, contentType, filename }) => [contentType, filename, content])
   ]
+})
+
+/** Real mail is from domains that its owner has verified; administrators may send from any. */
+const makeAllowed = Effect.gen(function* () {
+  const { mayTell } = yield* MailDomains
+  const route = yield* MailRoute
+  return Effect.fnUntraced(function* ({ ownerId, role }: Principal, domain: string) {
+    if (route.name === "sandbox" || role === "admin" || (yield* mayTell(ownerId, domain))) return
+    return yield* Forbidden.of(`from: ${domain} is not verified for this account`)
+  })
 })
 
 /** Takes from what an owner may send: so many recipients a minute, and a day. */

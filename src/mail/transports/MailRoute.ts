@@ -2,6 +2,8 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
+import { smtpLimits } from "./SmtpLimits.ts"
+import { makeSmtpRelay } from "./SmtpRelay.ts"
 import type { Handed, Transport } from "./Transport.ts"
 
 /** The way by which this server's mail leaves it: `MAIL_TRANSPORT`. */
@@ -9,7 +11,12 @@ export class MailRoute extends Context.Service<MailRoute, Transport>()("signalbo
   static readonly layer = Layer.effect(
     MailRoute,
     Effect.gen(function* () {
-      const { limits } = yield* AppConfig
+      const { limits, mailDomains, smtpServer } = yield* AppConfig
+      if (smtpServer !== undefined) {
+        const { hostname } = mailDomains
+        const named = hostname === undefined ? {} : { hostname }
+        return yield* makeSmtpRelay({ server: smtpServer, ...named, limits: smtpLimits })
+      }
       const sql = yield* SqlClient
       const tries = (id: string) =>
         Effect.map(

@@ -112,6 +112,18 @@ describe("a composed message", () => {
     await fc.assert(subjects, { numRuns, seed })
   }, 600_000)
 
+  it("keeps identifiers whole, however long, and lines below 998 characters", async () => {
+    const domain = `${`${"d".repeat(60)}.`.repeat(4)}example`
+    const long = `<${"i".repeat(970)}@e.example>`
+    const ids = Array.from({ length: 25 }, (_, index) => `<${index}.${"i".repeat(20)}@example.com>`)
+    const headers = [["In-Reply-To", long] as const, ["References", ids.join("  ")] as const]
+    const id = `<eml_1@${domain}>`
+    const raw = await composeMail({ fields: mailOf({ headers }), messageId: id, dateMillis })
+    for (const line of raw.toString("latin1").split("\r\n")) assert.isAtMost(line.length, 998)
+    const { inReplyTo, messageId: found, references } = await parsed(raw)
+    assert.deepStrictEqual([found, inReplyTo, references], [id, long, ids.join(" ")])
+  })
+
   it("has text and HTML as alternatives, before the attachments", async () => {
     const file = { filename: "a.eml", contentType: "message/rfc822", content: Buffer.from("From: x\n\nÿ") }
     const raw = await composed(mailOf({ html: "<p>x</p>\n", attachments: [file] }))

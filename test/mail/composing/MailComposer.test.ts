@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import PostalMime from "postal-mime"
 import { AppConfig } from "#src/Config.ts"
-import { Workers } from "#src/infra/workers/Workers.ts"
+import { JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
 import { composeMail } from "#src/mail/composing/Compose.ts"
 import { composingLimits, MailComposer } from "#src/mail/composing/MailComposer.ts"
 import type { MailFields } from "#streams/mail/MailFields.ts"
@@ -14,6 +14,12 @@ const provided = Effect.provide(
     Layer.provide(AppConfig.layerOf({ limits: { workerThreads: 1, workerProcesses: 1 } }))
   )
 )
+
+const stats = () => ({ workers: 0, waiting: 0, failed: 0 })
+const busy = Layer.succeed(Workers, {
+  run: () => Effect.fail(new JobNotDone({ reason: "busy", problem: "many jobs wait already" })),
+  stats: { thread: stats, process: stats }
+})
 
 const base = { messageId: "<eml_1@example.com>", dateMillis: 1_770_000_000_000 }
 
@@ -83,5 +89,21 @@ describe("the composer", () => {
         assert.strictEqual(problem.message, "The encoded message is larger than 25 MiB")
       }
     }).pipe(provided)
+  )
+
+  it.live("strips small HTML itself where no worker is free; large mails are to be tried again", () =>
+    Effect.gen(function* () {
+      const made = yield* parsed(yield* compose(mailOf({ html: "<h1>a</h1>b", text: null })))
+      assert.strictEqual(made.text?.trim(), "a\nb")
+      const long = `<p>${"x".repeat(composingLimits.stripInPlaceCharacters)}</p>`
+      for (const large of [
+        { html: long, text: null },
+        { attachments: [file(composingLimits.inPlaceBytes)] }
+      ]) {
+        const problem = yield* Effect.flip(compose(mailOf(large)))
+        assert.strictEqual(problem._tag, "ServiceUnavailable")
+        assert.strictEqual(problem.message, "Too many large mails are being composed; try again")
+      }
+    }).pipe(Effect.provide(MailComposer.layer.pipe(Layer.provide(busy))))
   )
 })

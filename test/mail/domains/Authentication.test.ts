@@ -15,7 +15,8 @@ type SigningKeys = ReturnType<MailDomains["Service"]["signingKeys"]>
 /** A message that nodemailer signs with a key of ours. */
 const signedMail = async (from: string, [key]: SigningKeys): Promise<Buffer> => {
   if (key === undefined) throw new Error("no key signs")
-  const { domain: domainName, privateKey, selector: keySelector } = key
+  const { domain: domainName, selector: keySelector } = key
+  const privateKey = key.privateKey.export({ type: "pkcs8", format: "pem" }).toString()
   const transport = createTransport({
     streamTransport: true,
     buffer: true,

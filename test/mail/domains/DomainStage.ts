@@ -1,19 +1,20 @@
 import { Context, Effect, Layer } from "effect"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
-import type { Domain } from "#schemas/mail/Domain.ts"
-import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
+import { strictBodies } from "#schemas/core/StrictBodies.ts"
+import { type Domain, MailDomainsApi } from "#schemas/mail/Domain.ts"
 import { accounts } from "#src/accounts/Room.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
 import { DomainSettings } from "#src/mail/domains/DomainSettings.ts"
 import * as DomainsRoutes from "#src/mail/domains/DomainsRoutes.ts"
-import { MailDomains } from "#src/mail/domains/MailDomains.ts"
+import { domainUpkeep, MailDomains } from "#src/mail/domains/MailDomains.ts"
 import { mailDomains } from "#src/mail/migrations/postgres/0036_MailDomains.ts"
+import type { ConfigChanges } from "#src/Config.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import type { Room } from "#src/Room.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-export const settings = {
+const settings = {
   spf: ["ip4:192.0.2.1"],
   bounceDomain: "bounces.test",
   hostname: "mx.signalbox.test",
@@ -25,17 +26,20 @@ export class DomainStage extends Context.Service<DomainStage, { readonly domains
   "signalbox/test/DomainStage"
 ) {}
 
+class DomainsAlone extends HttpApi.make("signalbox")
+  .add(MailDomainsApi)
+  .annotate(HttpApi.PayloadParseOptions, strictBodies) {}
+
 const roomOf = (
-  given: Partial<DomainSettings["Service"]> & Pick<DomainSettings["Service"], "nameServers">,
+  given: DomainSettings["Service"],
+  upkeep: typeof domainUpkeep | typeof Layer.empty,
   tell: (domains: MailDomains["Service"]) => void
 ) => {
-  const services = MailDomains.layer.pipe(
-    Layer.provideMerge(Layer.succeed(DomainSettings, { ...settings, ...given }))
-  )
+  const services = MailDomains.layer.pipe(Layer.provideMerge(Layer.succeed(DomainSettings, given)))
   return {
     name: "mail",
     needs: [],
-    api: MailRoomApi,
+    api: DomainsAlone,
     rawApi: HttpApi.make("signalbox"),
     migrations: {
       postgres: postgresMigrations.some(({ id }) => id === mailDomains.id) ? [] : [mailDomains],
@@ -43,8 +47,9 @@ const roomOf = (
     },
     commands: async () => [],
     server: async () => ({
-      served: Layer.merge(
-        HttpApiBuilder.layer(MailRoomApi).pipe(Layer.provide(DomainsRoutes.layer)),
+      served: Layer.mergeAll(
+        upkeep,
+        HttpApiBuilder.layer(DomainsAlone).pipe(Layer.provide(DomainsRoutes.layer)),
         Layer.effectDiscard(Effect.map(MailDomains, tell))
       ).pipe(Layer.provide(services)),
       raw: RawRoutes.add(Effect.succeed([])),
@@ -54,25 +59,29 @@ const roomOf = (
 }
 
 /** A server of accounts and of domains alone, with the name server of the test. */
-export const domainStage = Layer.unwrap(
-  Effect.map(DnsServer, ({ address }) => {
-    let told: MailDomains["Service"] | undefined
-    const room = roomOf({ nameServers: [address] }, (domains) => {
-      told = domains
-    })
-    return Layer.effect(
-      DomainStage,
-      Effect.sync(() => {
-        if (told === undefined) throw new Error("the room was not started")
-        return { domains: told }
+export const domainStageWith = (changes: ConfigChanges, upkeep: typeof domainUpkeep | typeof Layer.empty) =>
+  Layer.unwrap(
+    Effect.map(DnsServer, ({ address }) => {
+      let told: MailDomains["Service"] | undefined
+      const room = roomOf({ ...settings, nameServers: [address] }, upkeep, (domains) => {
+        told = domains
       })
-    ).pipe(
-      Layer.provideMerge(
-        TestServer.own({ rooms: new Set(["accounts", "mail"]) }, { rooms: [accounts, room] })
+      return Layer.effect(
+        DomainStage,
+        Effect.sync(() => {
+          if (told === undefined) throw new Error("the room was not started")
+          return { domains: told }
+        })
+      ).pipe(
+        Layer.provideMerge(
+          TestServer.own({ rooms: new Set(["accounts", "mail"]), ...changes }, { rooms: [accounts, room] })
+        )
       )
-    )
-  })
-).pipe(Layer.provideMerge(DnsServer.layer))
+    })
+  ).pipe(Layer.provideMerge(DnsServer.layer))
+
+/** Looks are made when a test asks for them. */
+export const domainStage = domainStageWith({}, Layer.empty)
 
 export const path = "/api/v1/emails/domains"
 

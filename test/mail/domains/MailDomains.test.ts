@@ -294,6 +294,7 @@ layer(domainStage, live)("domains of mail", (it) => {
   it.effect("say who may send from where, and which key signs", () =>
     Effect.gen(function* () {
       const { makeUser } = yield* TestServer
+      const sql = yield* SqlClient
       const { domains } = yield* DomainStage
       const owner = yield* person
       const stranger = yield* person
@@ -319,6 +320,10 @@ layer(domainStage, live)("domains of mail", (it) => {
       for (const domain of [unseen.name, "everybody.test", `x${name}`])
         assert.deepStrictEqual(signs(owner.id, domain), [], domain)
       assert.deepStrictEqual(signs(administrator.id, name), [])
+      // As another process does it: this one has not heard of it.
+      yield* sql`UPDATE mail_domains SET verified_at = now() WHERE id = ${unseen.id}`
+      assert.isTrue(yield* may(owner.id, unseen.name))
+      assert.deepStrictEqual(signs(owner.id, unseen.name), [unseen.name])
       yield* owner.remove(below.id)
       assert.deepStrictEqual(signs(owner.id, below.name), [name])
     })
@@ -357,7 +362,10 @@ layer(domainStage, live)("domains of mail", (it) => {
       }>`SELECT private_key FROM mail_domains WHERE id = ${id}`
       const sealedKey = stored?.private_key ?? new Uint8Array()
       const [signing] = domains.signingKeys(owner.id, name)
-      assert.strictEqual(unsealed(sealedKey, { domainId: id, selector: "sb1" }, secret), signing?.privateKey)
+      assert.strictEqual(
+        unsealed(sealedKey, { domainId: id, selector: "sb1" }, secret),
+        signing?.privateKey.export({ type: "pkcs8", format: "pem" })
+      )
       assert.throws(() => unsealed(sealedKey, { domainId: id, selector: "sb2" }, secret))
       assert.throws(() => unsealed(sealedKey, { domainId: `${id}x`, selector: "sb1" }, secret))
       assert.throws(() => unsealed(sealedKey, { domainId: id, selector: "sb1" }, Buffer.alloc(32)))
