@@ -3,7 +3,7 @@ import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
 import { SendMailApi } from "#schemas/mail/SendMailApi.ts"
 import type { Room } from "#src/Room.ts"
 import { mail as tables } from "./migrations/postgres/0034_Mail.ts"
-import { mailSuppressions } from "./migrations/postgres/0035_MailSuppressions.ts"
+import { suppressions } from "./migrations/postgres/0035_MailSuppressions.ts"
 import { mailDomains } from "./migrations/postgres/0036_MailDomains.ts"
 
 /** Mail: messages to addresses, and what became of each. */
@@ -12,7 +12,7 @@ export const mail = {
   needs: [],
   api: MailRoomApi,
   rawApi: HttpApi.make("signalbox").add(SendMailApi),
-  migrations: { postgres: [tables, mailSuppressions, mailDomains], clickhouse: [] },
+  migrations: { postgres: [tables, suppressions, mailDomains], clickhouse: [] },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server
 } as const satisfies Room<"mail">

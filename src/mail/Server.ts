@@ -15,26 +15,37 @@ import { Inbox } from "./emails/Inbox.ts"
 import * as OldMail from "./emails/OldMail.ts"
 import { Mail } from "./sending/Mail.ts"
 import { sendMailRoutes } from "./sending/SendMailRoutes.ts"
+import { Suppressions } from "./suppressions/Suppressions.ts"
+import * as SuppressionsRoutes from "./suppressions/SuppressionsRoutes.ts"
 import { MailRoute } from "./transports/MailRoute.ts"
+import * as Forwards from "./unsubscribe/Forwards.ts"
+import * as UnsubscribeRoutes from "./unsubscribe/UnsubscribeRoutes.ts"
+import { Unsubscribes } from "./unsubscribe/Unsubscribes.ts"
+import { UnsubscribeTokens } from "./unsubscribe/UnsubscribeTokens.ts"
 
 const settings = Layer.effect(
   DomainSettings,
   Effect.map(AppConfig, ({ mailDomains }) => mailDomains)
 )
 
-const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer).pipe(
+const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer, Unsubscribes.layer).pipe(
   Layer.provideMerge(Layer.mergeAll(MailComposer.layer, MailRoute.layer, MailDomains.layer)),
-  Layer.provideMerge(settings)
+  Layer.provideMerge(Layer.mergeAll(settings, Suppressions.layer, UnsubscribeTokens.layer))
 )
 
 const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(
-  Layer.provide([EmailsRoutes.layer, DomainsRoutes.layer])
+  Layer.provide([EmailsRoutes.layer, DomainsRoutes.layer, SuppressionsRoutes.layer])
 )
 
 export const server: RoomServer = {
-  served: Layer.mergeAll(endpoints, MailWorker.layer, OldMail.layer, domainUpkeep).pipe(
-    Layer.provide(services)
-  ),
+  served: Layer.mergeAll(
+    endpoints,
+    MailWorker.layer,
+    OldMail.layer,
+    domainUpkeep,
+    UnsubscribeRoutes.layer,
+    Forwards.layer
+  ).pipe(Layer.provide(services)),
   raw: RawRoutes.addRaw(sendMailRoutes).pipe(Layer.provide(services)),
-  paths: []
+  paths: [...UnsubscribeRoutes.paths]
 }

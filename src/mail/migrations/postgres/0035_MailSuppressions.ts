@@ -1,7 +1,7 @@
 import type { PostgresMigration } from "#src/infra/postgres/Migrations.ts"
 
 /** Addresses that an owner sends nothing to, or no bulk mail. */
-export const mailSuppressions: PostgresMigration = {
+export const suppressions: PostgresMigration = {
   id: 35,
   name: "mail-suppressions",
   statements: [
