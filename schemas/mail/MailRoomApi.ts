@@ -10,4 +10,5 @@ export class MailRoomApi extends HttpApi.make("signalbox")
   .add(MailDomainsApi)
   .add(SuppressionsApi)
   .add(EmailsApi)
+  .add(SuppressionsApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

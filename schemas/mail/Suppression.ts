@@ -65,7 +65,7 @@ const ImportedSuppressions = Schema.Struct({
 }).annotate({ identifier: "ImportedSuppressions" })
 export type ImportedSuppressions = typeof ImportedSuppressions.Type
 
-/** Addresses that an owner's mail does not go to. */
+/** Addresses that an owner's mail does not go to. Source: contract/mail#suppressions. */
 export class SuppressionsApi extends HttpApiGroup.make("mailSuppressions")
   .add(
     HttpApiEndpoint.get("listSuppressions", "/emails/suppressions", {

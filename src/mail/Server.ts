@@ -15,7 +15,7 @@ import { Inbox } from "./emails/Inbox.ts"
 import * as OldMail from "./emails/OldMail.ts"
 import { Mail } from "./sending/Mail.ts"
 import { sendMailRoutes } from "./sending/SendMailRoutes.ts"
-import { Suppressions, suppressionsPerUser } from "./suppressions/Suppressions.ts"
+import { Suppressions } from "./suppressions/Suppressions.ts"
 import * as SuppressionsRoutes from "./suppressions/SuppressionsRoutes.ts"
 import { MailRoute } from "./transports/MailRoute.ts"
 import * as Forwards from "./unsubscribe/Forwards.ts"
@@ -28,18 +28,9 @@ const settings = Layer.effect(
   Effect.map(AppConfig, ({ mailDomains }) => mailDomains)
 )
 
-const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer).pipe(
-  Layer.provideMerge(Unsubscribes.layer),
-  Layer.provideMerge(
-    Layer.mergeAll(
-      MailComposer.layer,
-      MailRoute.layer,
-      MailDomains.layer,
-      Suppressions.layerOf(suppressionsPerUser),
-      UnsubscribeTokens.layer
-    )
-  ),
-  Layer.provideMerge(settings)
+const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer, Unsubscribes.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(MailComposer.layer, MailRoute.layer, MailDomains.layer)),
+  Layer.provideMerge(Layer.mergeAll(settings, Suppressions.layer, UnsubscribeTokens.layer))
 )
 
 const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(
@@ -49,12 +40,12 @@ const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
-    UnsubscribeRoutes.layer,
-    Forwards.layer,
     MailWorker.layer,
     OldMail.layer,
-    domainUpkeep
+    domainUpkeep,
+    UnsubscribeRoutes.layer,
+    Forwards.layer
   ).pipe(Layer.provide(services)),
   raw: RawRoutes.addRaw(sendMailRoutes).pipe(Layer.provide(services)),
-  paths: UnsubscribeRoutes.paths
+  paths: [...UnsubscribeRoutes.paths]
 }

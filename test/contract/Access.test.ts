@@ -88,7 +88,12 @@ const access = {
     "POST /emails/{id}/cancel",
     "GET /emails/inbox",
     "DELETE /emails/inbox",
-    "GET /emails/inbox/{id}"
+    "GET /emails/inbox/{id}",
+    "GET /emails/suppressions",
+    "POST /emails/suppressions",
+    "DELETE /emails/suppressions/{id}",
+    "GET /emails/suppressions.csv",
+    "POST /emails/suppressions.csv"
   ],
   /** any key of an administrator */
   administrators: ["POST /users"],
@@ -225,7 +230,8 @@ const prefixes: Readonly<Record<string, string>> = {
   "project-keys": "pky",
   messages: "msg",
   devices: "dev",
-  emails: "eml"
+  emails: "eml",
+  suppressions: "sup"
 }
 
 /** A path of an operation whose ids have the right form and name nothing. */

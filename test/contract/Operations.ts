@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { assert } from "@effect/vitest"
 import { OpenApi } from "effect/http-api"
 import { PublishedApi } from "#src/PublishedApi.ts"
@@ -168,6 +169,13 @@ const mailResources: typeof notifyResources = [
       const { body } = await ask(server, "GET", "/api/v1/emails/inbox?limit=1", { key })
       const { emails } = body as { readonly emails: ReadonlyArray<{ readonly id: string }> }
       return emails[0]?.id ?? "mdl_none"
+    }
+  ],
+  [
+    "/api/v1/emails/suppressions/",
+    async ({ key, server }) => {
+      const json = { address: `${randomUUID()}@example.org` }
+      return textAt(await ask(server, "POST", "/api/v1/emails/suppressions", { key, json }), "id")
     }
   ],
   ["/api/v1/emails/", (asker) => sentMail(asker)]

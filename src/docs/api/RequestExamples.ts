@@ -90,6 +90,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     subject: "Your code",
     text: "It is 4711."
   },
+  "mailSuppressions.addSuppression": { address: "ada@example.org", note: "asked by phone" },
   "projects.createProject": { name: "Backups", slug: "backups", description: "Of every night" },
   "projects.updateProject": { joining: "closed" },
   "projectKeys.createProjectKey": { name: "backup.sh", projects: ["backups"], rateLimitPerMinute: 30 },
@@ -140,6 +141,7 @@ export const otherBodies: Readonly<Record<string, string>> = {
     "-X PATCH -H 'Tus-Resumable: 1.0.0' -H 'Upload-Offset: 0' -H 'Content-Type: application/offset+octet-stream' " +
     "--data-binary @report.pdf",
   "send.sendFile": "-F file=@report.pdf -F target=inbox",
+  "mailSuppressions.importSuppressions": "-H 'Content-Type: text/csv' --data-binary @suppressions.csv",
   "import.importEvents": "-H 'Content-Type: application/x-ndjson' --data-binary @events.ndjson"
 }
 

@@ -92,6 +92,11 @@ export const make = Effect.gen(function* () {
         ended_at = CASE WHEN ${nextMillis}::float8 IS NULL THEN now() END
       WHERE id = ${id}`
 
+  /** Nothing was handed over, whatever the mark says. */
+  const untried = (id: string) =>
+    sql`UPDATE mail_deliveries SET ending_attempt = NULL,
+      status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END WHERE id = ${id} AND ended_at IS NULL`
+
   /** It gets nothing from this owner, and no attempt is made. */
   const suppressed = (id: string, reason: string) =>
     sql`UPDATE mail_deliveries SET status = 'suppressed', last_reply = ${reason}, ending_attempt = NULL,
@@ -102,5 +107,5 @@ export const make = Effect.gen(function* () {
     sql`INSERT INTO mail_inbox (delivery_id, user_id, message_id, address, head)
       VALUES (${id}, ${owner}, ${message_id}, ${address}, ${head}) ON CONFLICT (delivery_id) DO NOTHING`
 
-  return { read, messageOf, ending, attempted, suppressed, toInbox }
+  return { read, messageOf, ending, attempted, suppressed, toInbox, untried }
 })

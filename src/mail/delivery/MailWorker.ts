@@ -123,7 +123,7 @@ const makeEnds = Effect.gen(function* () {
       case "Unknown":
         return Effect.andThen(inboxed(turn), unknown(turn, handed.reply))
       case "RouteDown":
-        return Effect.succeed(withdrawn(pauseMillis))
+        return Effect.as(records.untried(turn.row.id), withdrawn(pauseMillis))
       case "Withdrawn":
         return Effect.succeed(withdrawn(0))
     }

@@ -12,11 +12,9 @@ import {
   suppressionPatternOf,
   type SuppressionReason
 } from "#streams/mail/SuppressionPattern.ts"
+import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
-
-/** Suppressions of one owner; those of bounces, complaints and unsubscribe links come beside them. */
-export const suppressionsPerUser = 1_000_000
 
 /** Rows of an export that memory holds at once. */
 const exportedAtOnce = 5_000
@@ -26,7 +24,7 @@ interface Filter {
   readonly reason?: SuppressionReason | undefined
 }
 
-/** Addresses that an owner's mail does not go to. */
+/** Addresses that an owner's mail does not go to. Source: contract/mail#suppressions. */
 export class Suppressions extends Context.Service<
   Suppressions,
   {
@@ -73,13 +71,14 @@ export class Suppressions extends Context.Service<
     ) => Effect.Effect<Stream.Stream<ReadonlyArray<Suppression>, SqlError>, SqlError>
   }
 >()("signalbox/mail/Suppressions") {
-  static readonly layerOf = (perUser: number) =>
-    Layer.effect(
-      Suppressions,
-      Effect.map(SqlClient, (sql) => Suppressions.of({ ...makeReads(sql), ...makeWrites(sql, perUser) }))
-    )
-
-  static readonly layer = this.layerOf(suppressionsPerUser)
+  static readonly layer = Layer.effect(
+    Suppressions,
+    Effect.gen(function* () {
+      const { limits } = yield* AppConfig
+      const sql = yield* SqlClient
+      return Suppressions.of({ ...makeReads(sql), ...makeWrites(sql, limits.suppressionsPerUser) })
+    })
+  )
 }
 
 const readPattern = (address: string): Effect.Effect<string, BadRequest> => {

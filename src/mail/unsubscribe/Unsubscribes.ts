@@ -24,7 +24,7 @@ interface Row {
   readonly url: string | null
 }
 
-/** Recipients who want no more bulk mail of a sender's. Source: RFC 8058. */
+/** Recipients who want no more bulk mail of a sender's. Source: contract/mail#unsubscribe-links, RFC 8058. */
 export class Unsubscribes extends Context.Service<
   Unsubscribes,
   {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Suppressions } from "#src/mail/suppressions/Suppressions.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
-import { perUser, served } from "./SuppressionsRoom.ts"
+import { perUser, served } from "./SuppressionStage.ts"
 
 const path = "/api/v1/emails/suppressions"
 
@@ -36,7 +36,7 @@ const person = Effect.gen(function* () {
 })
 
 const used = <A, E>(use: (suppressions: Suppressions["Service"]) => Effect.Effect<A, E>) =>
-  Effect.flatMap(Suppressions, use).pipe(Effect.provide(Suppressions.layerOf(perUser)))
+  Effect.flatMap(Suppressions, use).pipe(Effect.provide(Suppressions.layer))
 
 layer(served, { excludeTestServices: true, timeout: 120_000 })("suppressions", (it) => {
   it.effect("are added, listed newest first, and removed by their owner alone", () =>

@@ -1,17 +1,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { EgressAllow } from "#src/infra/egress/EgressAllow.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
 import { makeForward } from "#src/mail/unsubscribe/Forwards.ts"
 import { HttpReceiver, type Reaction } from "#test/harness/HttpReceiver.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
-import { addDelivery } from "../suppressions/SuppressionsRoom.ts"
+import { addDelivery, loopback } from "../suppressions/SuppressionStage.ts"
 
-const stage = Egress.layer.pipe(
-  Layer.provideMerge(
-    TestStores.layerWith({ egressAllow: EgressAllow.parse("127.0.0.1") ?? EgressAllow.nothing })
-  )
-)
+const stage = Egress.layer.pipe(Layer.provideMerge(TestStores.layerWith({ egressAllow: loopback })))
 
 /** The outcome of an attempt at a delivery whose message names this address. */
 const outcomeOf = Effect.fnUntraced(function* (url: string | null, attempt = 1) {

@@ -7,7 +7,7 @@ import { UnsubscribeTokens } from "#src/mail/unsubscribe/UnsubscribeTokens.ts"
 import { HttpReceiver } from "#test/harness/HttpReceiver.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { endedOf, ends } from "#test/infra/jobs/JobStage.ts"
-import { addDelivery, served } from "../suppressions/SuppressionsRoom.ts"
+import { addDelivery, served } from "../suppressions/SuppressionStage.ts"
 
 /** A delivery of a new user's, and the path of its link. */
 const delivered = Effect.fnUntraced(function* (address: string, url: string | null = null) {
