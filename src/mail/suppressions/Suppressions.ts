@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
 import { type BadRequest, Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
-import type { Suppression } from "#schemas/mail/Suppression.ts"
+import { type Suppression, suppressionNoteMax } from "#schemas/mail/Suppression.ts"
 import type { AddedSuppression } from "#streams/mail/SuppressionCsv.ts"
 import {
   notAnAddress,
@@ -34,7 +34,7 @@ export class Suppressions extends Context.Service<
       addresses: ReadonlyArray<string>,
       isBulk: boolean
     ) => Effect.Effect<ReadonlyMap<string, SuppressionReason>, SqlError>
-    /** By the server, for what happened to mail: however many there are. One that is there stays as it is. */
+    /** By the server, for what happened to mail: however many there are. One that is there stays as it is. A longer note is cut. */
     readonly suppress: (
       owner: string,
       address: string,
@@ -184,7 +184,11 @@ const makeWrites = (
 
   return {
     suppress: (owner, address, reason, note) =>
-      Effect.asVoid(insert(owner, [{ pattern: address.toLowerCase(), reason, note: note ?? null }])),
+      Effect.asVoid(
+        insert(owner, [
+          { pattern: address.toLowerCase(), reason, note: note?.slice(0, suppressionNoteMax) ?? null }
+        ])
+      ),
     add: Effect.fn("Suppressions.add")(function* (owner, { address, note, reason }) {
       const pattern = yield* readPattern(address)
       // `xmax` of a row that was there is the lock of this update.
