@@ -150,6 +150,24 @@ const makeReads = (sql: SqlClient): Pick<Suppressions["Service"], "of" | "list" 
   }
 }
 
+/** Undoes an addition beyond the limit. Others of the same owner wait meanwhile, and count these. */
+const limiting =
+  (sql: SqlClient, perUser: number) =>
+  <A, E>(owner: string, addition: Effect.Effect<A, E>, isNew: (added: A) => boolean) =>
+    Effect.gen(function* () {
+      yield* sql`SELECT id FROM users WHERE id = ${owner} FOR NO KEY UPDATE`
+      const added = yield* addition
+      if (!isNew(added)) return added
+      const [row] = yield* sql<{
+        total: number
+      }>`SELECT count(*)::int AS total FROM mail_suppressions WHERE user_id = ${owner}`
+      if ((row?.total ?? 0) > perUser)
+        return yield* Conflict.of(`A user has at most ${perUser} suppressions`, {
+          code: "too_many_suppressions"
+        })
+      return added
+    }).pipe(sql.withTransaction)
+
 const makeWrites = (
   sql: SqlClient,
   perUser: number
@@ -166,21 +184,7 @@ const makeWrites = (
       ({ length }) => length
     )
 
-  /** Undoes an addition beyond the limit. Others of the same owner wait meanwhile, and count these. */
-  const limited = <A, E>(owner: string, addition: Effect.Effect<A, E>, isNew: (added: A) => boolean) =>
-    Effect.gen(function* () {
-      yield* sql`SELECT id FROM users WHERE id = ${owner} FOR NO KEY UPDATE`
-      const added = yield* addition
-      if (!isNew(added)) return added
-      const [row] = yield* sql<{
-        total: number
-      }>`SELECT count(*)::int AS total FROM mail_suppressions WHERE user_id = ${owner}`
-      if ((row?.total ?? 0) > perUser)
-        return yield* Conflict.of(`A user has at most ${perUser} suppressions`, {
-          code: "too_many_suppressions"
-        })
-      return added
-    }).pipe(sql.withTransaction)
+  const limited = limiting(sql, perUser)
 
   return {
     suppress: (owner, address, reason, note) =>
