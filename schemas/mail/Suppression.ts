@@ -15,7 +15,8 @@ export const suppressionsLimitDefault = 100
 export const suppressionLinesMax = 20_000
 export const suppressionBytesMax = 1024 * 1024
 
-const noteMax = 200
+/** Characters. */
+export const suppressionNoteMax = 200
 const addressMax = 254
 
 const Reason = Schema.Literals(["hard_bounce", "complaint", "manual", "unsubscribe"])
@@ -26,7 +27,7 @@ const Address = line(1, addressMax).annotate({
   examples: ["ada@example.org", "*@example.org"]
 })
 
-const Note = line(0, noteMax).annotate({ examples: ["asked by phone"] })
+const Note = line(0, suppressionNoteMax).annotate({ examples: ["asked by phone"] })
 
 export const Suppression = Schema.Struct({
   id: idSchema("sup", "suppression"),

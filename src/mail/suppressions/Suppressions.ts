@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Page } from "#schemas/core/Page.ts"
 import { type BadRequest, Conflict, invalidField, type NotFound } from "#schemas/core/Problem.ts"
-import type { Suppression } from "#schemas/mail/Suppression.ts"
+import { type Suppression, suppressionNoteMax } from "#schemas/mail/Suppression.ts"
 import type { AddedSuppression } from "#streams/mail/SuppressionCsv.ts"
 import {
   notAnAddress,
@@ -34,7 +34,7 @@ export class Suppressions extends Context.Service<
       addresses: ReadonlyArray<string>,
       isBulk: boolean
     ) => Effect.Effect<ReadonlyMap<string, SuppressionReason>, SqlError>
-    /** By the server, for what happened to mail: however many there are. One that is there stays as it is. */
+    /** By the server, for what happened to mail: however many there are. One that is there stays as it is. A longer note is cut. */
     readonly suppress: (
       owner: string,
       address: string,
@@ -150,6 +150,24 @@ const makeReads = (sql: SqlClient): Pick<Suppressions["Service"], "of" | "list" 
   }
 }
 
+/** Undoes an addition beyond the limit. Others of the same owner wait meanwhile, and count these. */
+const limiting =
+  (sql: SqlClient, perUser: number) =>
+  <A, E>(owner: string, addition: Effect.Effect<A, E>, isNew: (added: A) => boolean) =>
+    Effect.gen(function* () {
+      yield* sql`SELECT id FROM users WHERE id = ${owner} FOR NO KEY UPDATE`
+      const added = yield* addition
+      if (!isNew(added)) return added
+      const [row] = yield* sql<{
+        total: number
+      }>`SELECT count(*)::int AS total FROM mail_suppressions WHERE user_id = ${owner}`
+      if ((row?.total ?? 0) > perUser)
+        return yield* Conflict.of(`A user has at most ${perUser} suppressions`, {
+          code: "too_many_suppressions"
+        })
+      return added
+    }).pipe(sql.withTransaction)
+
 const makeWrites = (
   sql: SqlClient,
   perUser: number
@@ -166,25 +184,15 @@ const makeWrites = (
       ({ length }) => length
     )
 
-  /** Undoes an addition beyond the limit. Others of the same owner wait meanwhile, and count these. */
-  const limited = <A, E>(owner: string, addition: Effect.Effect<A, E>, isNew: (added: A) => boolean) =>
-    Effect.gen(function* () {
-      yield* sql`SELECT id FROM users WHERE id = ${owner} FOR NO KEY UPDATE`
-      const added = yield* addition
-      if (!isNew(added)) return added
-      const [row] = yield* sql<{
-        total: number
-      }>`SELECT count(*)::int AS total FROM mail_suppressions WHERE user_id = ${owner}`
-      if ((row?.total ?? 0) > perUser)
-        return yield* Conflict.of(`A user has at most ${perUser} suppressions`, {
-          code: "too_many_suppressions"
-        })
-      return added
-    }).pipe(sql.withTransaction)
+  const limited = limiting(sql, perUser)
 
   return {
     suppress: (owner, address, reason, note) =>
-      Effect.asVoid(insert(owner, [{ pattern: address.toLowerCase(), reason, note: note ?? null }])),
+      Effect.asVoid(
+        insert(owner, [
+          { pattern: address.toLowerCase(), reason, note: note?.slice(0, suppressionNoteMax) ?? null }
+        ])
+      ),
     add: Effect.fn("Suppressions.add")(function* (owner, { address, note, reason }) {
       const pattern = yield* readPattern(address)
       // `xmax` of a row that was there is the lock of this update.

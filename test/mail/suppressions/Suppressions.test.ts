@@ -139,7 +139,7 @@ layer(served, { excludeTestServices: true, timeout: 120_000 })("suppressions", (
     "hold for addresses in any case and for domains; those of unsubscribe links for bulk mail alone",
     () =>
       Effect.gen(function* () {
-        const { add, id: owner } = yield* person
+        const { add, id: owner, list } = yield* person
         const other = yield* person
         yield* add({ address: "manual@example.org" })
         yield* add({ address: "optout@example.org", reason: "unsubscribe" })
@@ -148,6 +148,9 @@ layer(served, { excludeTestServices: true, timeout: 120_000 })("suppressions", (
           suppress(owner, "Bounced@example.org", "hard_bounce", "550 no such user")
         )
         yield* used(({ suppress }) => suppress(owner, "bounced@example.org", "complaint"))
+        yield* used(({ suppress }) => suppress(owner, "long@example.org", "hard_bounce", "5".repeat(500)))
+        const { suppressions } = yield* list("?address=long@example.org")
+        assert.strictEqual(suppressions[0]?.["note"], "5".repeat(200))
         const asked = [
           "Manual@example.org",
           "optout@example.org",

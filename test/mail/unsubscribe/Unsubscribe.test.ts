@@ -6,7 +6,7 @@ import { Suppressions } from "#src/mail/suppressions/Suppressions.ts"
 import { UnsubscribeTokens } from "#src/mail/unsubscribe/UnsubscribeTokens.ts"
 import { HttpReceiver } from "#test/harness/HttpReceiver.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
-import { endedOf, ends } from "#test/infra/jobs/JobStage.ts"
+import { endedOf, ends, waitingOf } from "#test/infra/jobs/JobStage.ts"
 import { addDelivery, served } from "../suppressions/SuppressionStage.ts"
 
 /** A delivery of a new user's, and the path of its link. */
@@ -145,6 +145,9 @@ layer(served, { excludeTestServices: true, timeout: 120_000 })("unsubscribe link
       yield* ends("mail-unsubscribes", 1)
       const [ended] = yield* endedOf("mail-unsubscribes")
       assert.deepInclude(ended, { id, outcome: "done" })
+      yield* ask("POST", path)
+      const waiting = yield* waitingOf("mail-unsubscribes")
+      assert.deepStrictEqual([waiting?.jobs, (yield* endedOf("mail-unsubscribes")).length], [0, 1])
       assert.deepStrictEqual(
         own.received.map(({ body, method, path: asked }) => [method, asked, body.toString()]),
         [["POST", "/out?who=ada", "List-Unsubscribe=One-Click"]]
