@@ -8,6 +8,7 @@ import { SuppressionsApi } from "./Suppression.ts"
 export class MailRoomApi extends HttpApi.make("signalbox")
   .add(MailInboxApi)
   .add(MailDomainsApi)
+  .add(SuppressionsApi)
   .add(EmailsApi)
   .add(SuppressionsApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

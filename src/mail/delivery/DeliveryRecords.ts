@@ -17,6 +17,8 @@ export interface DeliveryRow {
   readonly ending_attempt: number | null
   readonly header_id: string
   readonly from_address: string
+  readonly is_bulk: boolean
+  readonly unsubscribe_url: string | null
   readonly size: number
   readonly bytes: Uint8Array | null
   /** as hex */
@@ -45,7 +47,7 @@ export const make = Effect.gen(function* () {
   const read = (id: string): Effect.Effect<DeliveryRow | undefined, SqlError> =>
     Effect.map(
       sql<DeliveryRow>`SELECT d.id, d.message_id, d.address, d.status, d.attempts, d.ending_attempt, m.header_id,
-          m.from_address, m.size, m.bytes, encode(m.sha256, 'hex') AS sha256, extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
+          m.from_address, m.is_bulk, m.unsubscribe_url, m.size, m.bytes, encode(m.sha256, 'hex') AS sha256, extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
           extract(epoch FROM coalesce(m.send_at, m.created_at))::float8 * 1000 AS due_millis
         FROM mail_deliveries d JOIN mail_messages m ON m.id = d.message_id WHERE d.id = ${id}`,
       ([row]) => row
@@ -90,10 +92,20 @@ export const make = Effect.gen(function* () {
         ended_at = CASE WHEN ${nextMillis}::float8 IS NULL THEN now() END
       WHERE id = ${id}`
 
+  /** Nothing was handed over, whatever the mark says. */
+  const untried = (id: string) =>
+    sql`UPDATE mail_deliveries SET ending_attempt = NULL,
+      status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END WHERE id = ${id} AND ended_at IS NULL`
+
+  /** It gets nothing from this owner, and no attempt is made. */
+  const suppressed = (id: string, reason: string) =>
+    sql`UPDATE mail_deliveries SET status = 'suppressed', last_reply = ${reason}, ending_attempt = NULL,
+      next_attempt_at = NULL, ended_at = now() WHERE id = ${id}`
+
   /** The sandbox's copy is there once, with the end of its delivery. */
   const toInbox = ({ address, id, message_id }: DeliveryRow, owner: string, head: Uint8Array) =>
     sql`INSERT INTO mail_inbox (delivery_id, user_id, message_id, address, head)
       VALUES (${id}, ${owner}, ${message_id}, ${address}, ${head}) ON CONFLICT (delivery_id) DO NOTHING`
 
-  return { read, messageOf, ending, attempted, toInbox }
+  return { read, messageOf, ending, attempted, suppressed, toInbox, untried }
 })

@@ -7,8 +7,10 @@ import { again, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { MailDomains } from "../domains/MailDomains.ts"
 import { signedHead } from "../signing/Dkim.ts"
+import { Suppressions } from "../suppressions/Suppressions.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
 import type { Handed } from "../transports/Transport.ts"
+import { UnsubscribeTokens } from "../unsubscribe/UnsubscribeTokens.ts"
 import * as DeliveryRecords from "./DeliveryRecords.ts"
 import { mailDeliveries } from "./MailDeliveries.ts"
 
@@ -56,6 +58,24 @@ interface Turn {
   head: Uint8Array
 }
 
+/** Further consequences of an attempt: a copy in the inbox of the sandbox, suppressions. */
+const makeConsequences = Effect.gen(function* () {
+  const records = yield* DeliveryRecords.make
+  const route = yield* MailRoute
+  const inboxed = ({ head, job, row }: Turn): Effect.Effect<unknown, SqlError> =>
+    route.name === "sandbox" ? records.toInbox(row, job.payload.owner, head) : Effect.void
+
+  const { suppress } = yield* Suppressions
+  /** An address that is not there gets nothing more. */
+  const bounced = ({ job, row }: Turn, reply: string): Effect.Effect<void, SqlError> =>
+    noSuchAddress.test(reply) ? suppress(job.payload.owner, row.address, "hard_bounce", reply) : Effect.void
+  const complained = ({ job, row }: Turn): Effect.Effect<void, SqlError> =>
+    route.name === "sandbox" && /^complaint@/i.test(row.address)
+      ? suppress(job.payload.owner, row.address, "complaint")
+      : Effect.void
+  return { bounced, complained, inboxed }
+})
+
 /** Consequences of attempts for their deliveries. */
 const makeEnds = Effect.gen(function* () {
   const { limits, mailOnUnknown } = yield* AppConfig
@@ -86,23 +106,24 @@ const makeEnds = Effect.gen(function* () {
     mailOnUnknown === "hold"
       ? Effect.succeed(ended(turn, "unknown", "unknown", reply))
       : deferred(turn, "unknown", reply)
-  const inboxed = ({ head, job, row }: Turn): Effect.Effect<unknown, SqlError> =>
-    route.name === "sandbox" ? records.toInbox(row, job.payload.owner, head) : Effect.void
+  const { bounced, complained, inboxed } = yield* makeConsequences
 
   const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
     switch (handed._tag) {
       case "Sent": {
         const recorded = records.attempted(noted(turn, "sent", handed.reply), "sent", null)
-        return Effect.succeed(done(Effect.andThen(inboxed(turn), recorded)))
+        return Effect.succeed(
+          done(Effect.all([inboxed(turn), complained(turn), recorded], { discard: true }))
+        )
       }
       case "Bounced":
-        return Effect.succeed(ended(turn, "bounced", "bounced", handed.reply))
+        return Effect.as(bounced(turn, handed.reply), ended(turn, "bounced", "bounced", handed.reply))
       case "Deferred":
         return deferred(turn, "deferred", handed.reply)
       case "Unknown":
         return Effect.andThen(inboxed(turn), unknown(turn, handed.reply))
       case "RouteDown":
-        return Effect.succeed(withdrawn(pauseMillis))
+        return Effect.as(records.untried(turn.row.id), withdrawn(pauseMillis))
       case "Withdrawn":
         return Effect.succeed(withdrawn(0))
     }
@@ -114,10 +135,30 @@ const makeEnds = Effect.gen(function* () {
   }
 })
 
+/** The headers of one recipient's copy: the way to opt out of bulk mail, and the signature. Source: RFC 8058, RFC 6376. */
+const makeHead = Effect.gen(function* () {
+  const { baseUrl } = yield* AppConfig
+  const domains = yield* MailDomains
+  const { pathOf } = yield* UnsubscribeTokens
+  return (row: DeliveryRecords.DeliveryRow, owner: string, message: Uint8Array): Buffer => {
+    const raw = Buffer.from(message.buffer, message.byteOffset, message.length)
+    const keys = domains.signingKeys(owner, row.from_address.slice(row.from_address.lastIndexOf("@") + 1))
+    // One click is believed of signed mail alone (RFC 8058, 4), and over https.
+    const isOneClick = row.is_bulk && keys.length > 0 && baseUrl?.startsWith("https:") === true
+    const url = isOneClick ? `${baseUrl}${pathOf(row.id)}` : row.unsubscribe_url
+    const extra = [
+      ...(url === null ? [] : [["List-Unsubscribe", `<${url}>`] as const]),
+      ...(isOneClick ? [["List-Unsubscribe-Post", "List-Unsubscribe=One-Click"] as const] : [])
+    ]
+    return signedHead({ raw, extra, keys })
+  }
+})
+
 const makeHandle = Effect.gen(function* () {
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
-  const domains = yield* MailDomains
+  const suppressions = yield* Suppressions
+  const headOf = yield* makeHead
   const ends = yield* makeEnds
 
   const attempt = Effect.fnUntraced(function* (job: MailJob) {
@@ -125,19 +166,13 @@ const makeHandle = Effect.gen(function* () {
     if (row === undefined || isEnded(row.status)) return done()
     const beganMillis = yield* Clock.currentTimeMillis
     const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead }
+    const reason = (yield* suppressions.of(job.payload.owner, [row.address], row.is_bulk)).get(row.address)
+    if (reason !== undefined) return done(records.suppressed(row.id, reason))
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
     if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
     const message = yield* records.messageOf(row)
     if (message === undefined) return ends.tooOld(turn)
-    const keys = domains.signingKeys(
-      job.payload.owner,
-      row.from_address.slice(row.from_address.lastIndexOf("@") + 1)
-    )
-    turn.head = signedHead({
-      raw: Buffer.from(message.buffer, message.byteOffset, message.length),
-      extra: [],
-      keys
-    })
+    turn.head = headOf(row, job.payload.owner, message)
     const handed = yield* route.handOver({
       deliveryId: row.id,
       owner: job.payload.owner,
@@ -154,6 +189,9 @@ const makeHandle = Effect.gen(function* () {
       Effect.as(Effect.logDebug("A mail waits for its store", error.message), withdrawn(awayMillis))
     )
 })
+
+/** 5xx 5.1.x. Source: RFC 3463, 3.2. */
+const noSuchAddress = /^5\d\d[ -]5\.1\.\d/
 
 /** A copy has no headers of its own. */
 const noHead = Buffer.alloc(0)

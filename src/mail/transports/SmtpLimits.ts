@@ -2,6 +2,10 @@
 export const smtpLimits = {
   /** connections to the relay at once; further messages wait */
   smtpConnections: 10,
+  /** connections to the servers of one domain at once, without a relay … */
+  smtpConnectionsPerDomain: 2,
+  /** … and so many of its servers are tried for a message */
+  smtpHostsPerDomain: 5,
   /** messages of one connection, then it is closed with QUIT */
   smtpMessagesPerConnection: 100,
   /** a connection without a message is closed after this */

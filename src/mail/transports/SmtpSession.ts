@@ -84,6 +84,11 @@ export class SmtpSession {
     return this.lost === undefined
   }
 
+  /** Whether the handshake of STARTTLS was begun and has not ended well. */
+  get isUpgrading(): boolean {
+    return this.connection.upgrading === true
+  }
+
   /** Connects, up to EHLO over TLS where that is asked for, and logs in. */
   open(): Effect.Effect<void, SmtpFault> {
     const { limits, login } = this.options

@@ -1,0 +1,51 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { deleteOldMail } from "#src/mail/emails/OldMail.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import { live, makeStage } from "./Stage.ts"
+
+/** Makes a mail older, with its copies in the inbox. */
+const age = Effect.fnUntraced(function* (id: string, days: number) {
+  const sql = yield* SqlClient
+  yield* sql`UPDATE mail_messages SET created_at = created_at - ${days} * interval '1 day' WHERE id = ${id}`
+  yield* sql`UPDATE mail_inbox SET received_at = received_at - ${days} * interval '1 day' WHERE message_id = ${id}`
+})
+
+layer(TestServer.own({}), live)("old mail", (it) => {
+  it.effect("loses its copies in the inbox after 7 days, its body after 30, and goes after 90", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { get, read, sent } = yield* makeStage
+      const ids: Array<string> = []
+      for (const days of [0, 8, 31, 91]) {
+        const id = yield* sent({
+          attachments: [{ filename: "a.bin", content: Buffer.alloc(100_000).toString("base64") }]
+        })
+        ids.push(id)
+        assert.strictEqual((yield* read(id, 10)).recipients[0]?.status, "sent")
+        yield* age(id, days)
+      }
+      yield* deleteOldMail
+      const statuses = (path: string) =>
+        Effect.forEach(ids, (id) => Effect.map(get(`/${id}${path}`), ({ status }) => status))
+      assert.deepStrictEqual(yield* statuses(""), [200, 200, 200, 404])
+      assert.deepStrictEqual(yield* statuses("/raw"), [200, 200, 404, 404])
+      const { emails } = (yield* get("/inbox")).json as {
+        readonly emails: ReadonlyArray<{ email_id: string }>
+      }
+      assert.deepStrictEqual(
+        emails.map(({ email_id }) => email_id),
+        ids.slice(0, 1)
+      )
+      for (const table of [
+        "mail_attempts a JOIN mail_deliveries d ON d.id = a.delivery_id",
+        "mail_deliveries d"
+      ]) {
+        const [row] = yield* sql<{ count: number }>`SELECT count(*)::int AS count FROM ${sql.literal(table)}
+          WHERE d.message_id = ${ids[3] ?? ""}`
+        assert.strictEqual(row?.count, 0)
+      }
+    })
+  )
+})
