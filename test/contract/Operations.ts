@@ -160,8 +160,21 @@ const notifyResources: ReadonlyArray<
   ]
 ]
 
+let domainsMade = 0
+
 /** Makes what mail has, by the beginning of its paths. */
 const mailResources: typeof notifyResources = [
+  [
+    "/api/v1/emails/domains/",
+    // A user has a limited number of them, and each has a key that takes time to make.
+    async ({ key, server }) => {
+      const { body } = await ask(server, "GET", "/api/v1/emails/domains", { key })
+      const [one] = (body as { readonly domains: ReadonlyArray<{ readonly id: string }> }).domains
+      if (one !== undefined) return one.id
+      const json = { name: `generated-${++domainsMade}.example` }
+      return textAt(await ask(server, "POST", "/api/v1/emails/domains", { key, json }), "id")
+    }
+  ],
   [
     "/api/v1/emails/inbox/",
     async ({ key, server }) => {

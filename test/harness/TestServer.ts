@@ -68,6 +68,7 @@ export class TestServer extends Context.Service<
         TestStores.layerWith(
           {
             rooms: named,
+            mailDomains,
             ...changes,
             limits: { ...patient, ...(outside.wire === undefined && nearStores), ...changes.limits }
           },
@@ -133,6 +134,15 @@ const patient = {
   cliLoginPollsPerMinute: 1_000_000,
   readWaitMillis: 60_000,
   purgeDelayMillis: 0
+}
+
+/** Domains of mail are looked up at a port of this machine where nothing listens. */
+const mailDomains = {
+  spf: [],
+  bounceDomain: undefined,
+  hostname: undefined,
+  fromDomains: new Set<string>(),
+  nameServers: ["127.0.0.1:9"]
 }
 
 /** The event loop of a busy machine stands still for seconds while a server starts, and its connections with it. */

@@ -1,29 +1,5 @@
-import { createCipheriv, createDecipheriv, generateKeyPair, randomBytes } from "node:crypto"
-import { promisify } from "node:util"
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
 import type { Selector } from "#schemas/mail/Domain.ts"
-
-const generate = promisify(generateKeyPair)
-
-/** RFC 8301, 3.2: signers use at least 1,024 bits and should use 2,048. */
-const bits = 2_048
-
-/** A key pair of DKIM. */
-interface DkimKeyPair {
-  /** PEM of PKCS #8 */
-  readonly privateKey: string
-  /** SubjectPublicKeyInfo in base64, as tag `p` has it */
-  readonly publicKey: string
-}
-
-/** About 100 ms of another thread. */
-export const newDkimKey = async (): Promise<DkimKeyPair> => {
-  const { privateKey, publicKey } = await generate("rsa", {
-    modulusLength: bits,
-    publicKeyEncoding: { type: "spki", format: "der" },
-    privateKeyEncoding: { type: "pkcs8", format: "pem" }
-  })
-  return { privateKey, publicKey: publicKey.toString("base64") }
-}
 
 /** The place of a key: a sealed one opens in no other. */
 interface KeyPlace {

@@ -12,17 +12,14 @@ import * as Sweep from "#src/infra/postgres/Sweep.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import { Secrets } from "#src/infra/secrets/Secrets.ts"
-import { newDkimKey, sealed, unsealed } from "./DomainKeys.ts"
+import { type DkimKey, newDkimKey } from "../signing/Dkim.ts"
+import { sealed, unsealed } from "./DomainKeys.ts"
 import { DomainLooks, type Look } from "./DomainLooks.ts"
 import { findingKey, keyName, namesFrom, otherSelector, retiredUntil } from "./DomainRecords.ts"
 import { domainLimits, domainNameOf, DomainSettings } from "./DomainSettings.ts"
 import { MailDns } from "./MailDns.ts"
 
-/** A key that signs mail. */
-interface SigningKey {
-  /** tag `d`: the domain, or one above it */
-  readonly domain: string
-  readonly selector: string
+interface SigningKey extends DkimKey {
   /** read once, as long as the key signs */
   readonly privateKey: KeyObject
 }
