@@ -23,9 +23,17 @@ describe("the rooms of the console", () => {
       "agents",
       "analytics",
       "notify",
-      "files"
+      "files",
+      "mail"
     ])
-    assert.deepStrictEqual(namesOf(consoleRooms.paged), ["analytics", "llm", "agents", "notify", "files"])
+    assert.deepStrictEqual(namesOf(consoleRooms.paged), [
+      "analytics",
+      "llm",
+      "agents",
+      "notify",
+      "files",
+      "mail"
+    ])
   })
 
   it("are found by their folders: a new one is its file and nothing else", () => {
@@ -33,7 +41,15 @@ describe("the rooms of the console", () => {
     assert.isDefined(notes)
     const all = roomsOf({ ...roomFiles, "./notes/Room.tsx": notes })
     assert.deepStrictEqual(namesOf(all.tiled).slice(-1), ["notes"])
-    assert.deepStrictEqual(namesOf(all.paged), ["analytics", "llm", "agents", "notify", "files", "notes"])
+    assert.deepStrictEqual(namesOf(all.paged), [
+      "analytics",
+      "llm",
+      "agents",
+      "notify",
+      "files",
+      "mail",
+      "notes"
+    ])
     const view = parseView(all, "?room=notes&site=st_1")
     assert.deepStrictEqual(view, { room: "notes", params: {} })
     assert.strictEqual(formatView(view), "/?room=notes")

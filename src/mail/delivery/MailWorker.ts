@@ -166,10 +166,10 @@ const makeHandle = Effect.gen(function* () {
     if (row === undefined || isEnded(row.status)) return done()
     const beganMillis = yield* Clock.currentTimeMillis
     const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead }
-    const reason = (yield* suppressions.of(job.payload.owner, [row.address], row.is_bulk)).get(row.address)
-    if (reason !== undefined) return done(records.suppressed(row.id, reason))
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
     if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
+    const reason = (yield* suppressions.of(job.payload.owner, [row.address], row.is_bulk)).get(row.address)
+    if (reason !== undefined) return done(records.suppressed(row.id, reason))
     const message = yield* records.messageOf(row)
     if (message === undefined) return ends.tooOld(turn)
     turn.head = headOf(row, job.payload.owner, message)
