@@ -1,3 +1,4 @@
+import { mailExamples } from "./MailExamples.ts"
 import { treeExamples } from "./TreeExamples.ts"
 
 const usage = { prompt_tokens: 12, completion_tokens: 9, total_tokens: 21 }
@@ -47,6 +48,7 @@ const collection = { id: "col_2sJH7aQmXy4TzWcVbN8kLp", auto_route: true }
  */
 export const answerExamples: Readonly<Record<string, unknown>> = {
   ...treeExamples,
+  ...mailExamples,
   UploadedFile: {
     name: "may.pdf",
     size: 48_211,

@@ -90,6 +90,7 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     subject: "Your code",
     text: "It is 4711."
   },
+  "mailDomains.createMailDomain": { name: "example.com" },
   "mailSuppressions.addSuppression": { address: "ada@example.org", note: "asked by phone" },
   "projects.createProject": { name: "Backups", slug: "backups", description: "Of every night" },
   "projects.updateProject": { joining: "closed" },
@@ -149,6 +150,10 @@ const id = "2sJH7aQmXy4TzWcVbN8kLp"
 
 /** Example values of path parameters, by the segment in front of each, or by two of them. */
 const pathValues: Readonly<Record<string, string>> = {
+  emails: "eml_2sJH7aQmXy4TzWcVbN8kLp",
+  inbox: "mdl_2sJH7aQmXy4TzWcVbN8kLp",
+  "emails/domains": "dom_2sJH7aQmXy4TzWcVbN8kLp",
+  suppressions: "sup_2sJH7aQmXy4TzWcVbN8kLp",
   files: `fil_${id}`,
   download: "root",
   "api/files": `fv_${id}`,
