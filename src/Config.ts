@@ -93,8 +93,10 @@ export interface Config {
   readonly notifySandbox: (typeof sandboxModes)[number] | number | { readonly origin: string }
   /** `MAIL_ON_UNKNOWN`: a mail whose last byte left and whose reply did not come is sent again, or held */
   readonly mailOnUnknown: (typeof unknownPolicies)[number]
-  /** `MAIL_TRANSPORT`: sandbox where it is undefined, else the relay of `SMTP_URL` */
+  /** `MAIL_TRANSPORT`: the relay of `SMTP_URL`; where neither this nor the next is set, the sandbox */
   readonly smtpServer: SmtpServer | undefined
+  /** the servers of the recipients themselves, to which this one is `MAIL_HOSTNAME`; their port is 25 where it is unset */
+  readonly mailDirect: { readonly hostname: string; readonly port?: number } | undefined
   readonly mailDomains: DomainSettings["Service"]
   /** `VAPID_SUBJECT`, at which push services reach the operator; unset: `BASE_URL`, if it is https */
   readonly vapidSubject: string | undefined
@@ -320,34 +322,47 @@ const filesOf = (read: EnvironmentReader) => ({
 
 const unknownPolicies = ["resend", "hold"] as const
 
-const mailTransports = ["sandbox", "smtp"] as const
+const mailTransports = ["sandbox", "smtp", "direct"] as const
 
 /** Mail goes to the relay where one is named, unless `MAIL_TRANSPORT` says otherwise. */
-const smtpServerIn = (read: EnvironmentReader): SmtpServer | undefined => {
+const mailWayOf = (
+  read: EnvironmentReader,
+  hostname: string | undefined
+): Pick<Config, "mailDirect" | "smtpServer"> => {
   const url = read.text("SMTP_URL")
   const server = url === undefined ? undefined : smtpServerOf(url)
   if (server !== undefined && Result.isFailure(server)) read.faults.push(server.failure)
   const transport = read.parsed(
     "MAIL_TRANSPORT",
     (text) => mailTransports.find((name) => name === text),
-    "takes sandbox or smtp"
+    "takes sandbox, smtp or direct"
   )
   if (transport === "smtp" && url === undefined)
     read.faults.push({ variable: "SMTP_URL", fault: "has to be set where MAIL_TRANSPORT is smtp" })
-  if (transport === "sandbox" || server === undefined || Result.isFailure(server)) return undefined
-  return server.success
+  if (transport === "direct" && read.text("MAIL_HOSTNAME") === undefined)
+    read.faults.push({ variable: "MAIL_HOSTNAME", fault: "has to be set where MAIL_TRANSPORT is direct" })
+  const isRelay = transport === undefined || transport === "smtp"
+  return {
+    smtpServer: isRelay && server !== undefined ? Result.getOrUndefined(server) : undefined,
+    mailDirect: transport === "direct" && hostname !== undefined ? { hostname } : undefined
+  }
 }
 
-const mailOf = (read: EnvironmentReader): Pick<Config, "mailDomains" | "mailOnUnknown" | "smtpServer"> => ({
-  smtpServer: smtpServerIn(read),
-  mailDomains: DomainSettings.from(read),
-  mailOnUnknown:
-    read.parsed(
-      "MAIL_ON_UNKNOWN",
-      (text) => unknownPolicies.find((policy) => policy === text),
-      "takes resend or hold"
-    ) ?? "resend"
-})
+const mailOf = (
+  read: EnvironmentReader
+): Pick<Config, "mailDirect" | "mailDomains" | "mailOnUnknown" | "smtpServer"> => {
+  const mailDomains = DomainSettings.from(read)
+  return {
+    ...mailWayOf(read, mailDomains.hostname),
+    mailDomains,
+    mailOnUnknown:
+      read.parsed(
+        "MAIL_ON_UNKNOWN",
+        (text) => unknownPolicies.find((policy) => policy === text),
+        "takes resend or hold"
+      ) ?? "resend"
+  }
+}
 
 const mailLimitsOf = (read: EnvironmentReader): Partial<Limits> => {
   const count = (variable: string, otherwise: number): number =>

@@ -8,7 +8,7 @@ import { Readiness } from "./infra/telemetry/Readiness.ts"
 import type { Room } from "./Room.ts"
 import { rooms as allRooms } from "./Rooms.ts"
 import { serverUrl } from "./ServerUrl.ts"
-import { modelsOf, startMessage, startRecord } from "./StartMessage.ts"
+import { mailOf, modelsOf, startMessage, startRecord } from "./StartMessage.ts"
 import packageJson from "../package.json" with { type: "json" }
 
 /**
@@ -56,7 +56,8 @@ const proxyWithoutUrl =
 /** Once the server listens: writes where into admin.json, and shows a person how to begin. */
 export const announce = Layer.effectDiscard(
   Effect.gen(function* () {
-    const { baseUrl, dataDir, rooms, trustProxy, upstreamUrl } = yield* AppConfig
+    const config = yield* AppConfig
+    const { baseUrl, dataDir, rooms, trustProxy, upstreamUrl } = config
     const { announce } = yield* FirstBoot
     const url = yield* serverUrl
     const adminKey = yield* announce(url)
@@ -67,6 +68,7 @@ export const announce = Layer.effectDiscard(
       : undefined
     const elapsedMillis = process.uptime() * 1000
     const models = rooms.has("llm") ? modelsOf(upstreamUrl) : undefined
+    const mail = rooms.has("mail") ? mailOf(config) : undefined
     const { version } = packageJson
     const readiness = yield* Readiness
     const analytics = yield* readiness.ask("analytics")
@@ -74,7 +76,7 @@ export const announce = Layer.effectDiscard(
     const channels = (yield* readiness.ask("channels"))?.detail
     const proxy = trustProxy !== 0 && baseUrl === undefined ? proxyWithoutUrl : undefined
     const came = { version, url, dataDir, adminKey, loginLink, elapsedMillis }
-    const started = { ...came, models, hasNotify: rooms.has("notify"), channels, standby, proxy }
+    const started = { ...came, models, hasNotify: rooms.has("notify"), mail, channels, standby, proxy }
     const { message, ...more } = startRecord(started)
     yield* say(startMessage(started), Log.jsonLine(message, more))
     yield* Effect.addFinalizer(() => sayStopping)

@@ -1,5 +1,6 @@
 import { join } from "node:path"
 import type { AdminKey } from "./accounts/FirstBoot.ts"
+import type { Config } from "./Config.ts"
 
 /** The message printed once the server is up: its address, the admin key once, and three commands to paste. */
 export interface Started {
@@ -15,6 +16,8 @@ export interface Started {
   readonly models: string | undefined
   /** notifications are served */
   readonly hasNotify: boolean
+  /** the way of mail; undefined where the room is not served */
+  readonly mail: string | undefined
   /** the stand-in for services behind channels; undefined: there is none */
   readonly channels: string | undefined
   /** why another process counts events; undefined: this one does */
@@ -30,6 +33,14 @@ export const modelsOf = (upstreamUrl: string | undefined): string => {
   // Without what may stand before the host: a name and a password.
   const { host, pathname } = new URL(upstreamUrl)
   return `those of ${host}${pathname}`
+}
+
+/** Relays are named by their host, without the password of `SMTP_URL`. */
+export const mailOf = ({ mailDirect, smtpServer }: Pick<Config, "mailDirect" | "smtpServer">): string => {
+  if (smtpServer !== undefined) return `goes out by ${smtpServer.host}, port ${smtpServer.port} (SMTP_URL)`
+  return mailDirect === undefined
+    ? "the built-in sandbox keeps all of it, and none leaves this server (SMTP_URL names a relay)"
+    : `goes to the mail servers of its recipients, as ${mailDirect.hostname} (MAIL_TRANSPORT)`
 }
 
 /** Commands are for a POSIX shell: single quotes, with what a path may hold escaped. */
@@ -74,7 +85,8 @@ const headline = ({ elapsedMillis, version }: Started): string =>
   `Signalbox ${version} is ready after ${(elapsedMillis / 1000).toFixed(1)} s`
 
 /** Conditions out of the ordinary, and an address that may be new, by heading; every start's message has them. */
-const notes = ({ channels, proxy, standby }: Started): ReadonlyArray<string> => [
+const notes = ({ channels, mail, proxy, standby }: Started): ReadonlyArray<string> => [
+  ...(mail === undefined ? [] : [`  Mail       ${mail}`]),
   ...(channels === undefined ? [] : [`  Channels   ${channels}`]),
   ...(standby === undefined ? [] : [`  Analytics  standby: ${standby}`]),
   ...(proxy === undefined ? [] : [`  Base URL   ${proxy}`])
@@ -95,12 +107,13 @@ const laterMessage = (started: Started): string =>
 export const startRecord = (
   started: Started
 ): { readonly message: string; readonly [name: string]: string } => {
-  const { adminKey, channels, dataDir, models, proxy, standby, url } = started
+  const { adminKey, channels, dataDir, mail, models, proxy, standby, url } = started
   return {
     message: headline(started),
     url,
     adminKey: adminKey._tag === "New" ? `made; in ${join(dataDir, "admin.json")}` : placeOfKey(started),
     ...(models === undefined ? {} : { models }),
+    ...(mail === undefined ? {} : { mail }),
     ...(channels === undefined ? {} : { channels }),
     ...(standby === undefined ? {} : { analytics: `standby: ${standby}` }),
     ...(proxy === undefined ? {} : { baseUrl: proxy })

@@ -23,6 +23,20 @@ export const mailLimits = {
   /** attempts that one process makes at once, and the time of one */
   mailAttempts: 64,
   mailAttemptMillis: 15 * 60_000,
+  /** a hand-over waits so long for one of those under way, where the route is no slower … */
+  mailTurnMillis: 1_000,
+  /** … else it is sent away until its turn, for so long at most */
+  mailTurnMaxMillis: 30_000,
+  /** a route that is down, or without a relay a domain, rests for so long at first, doubled … */
+  mailRestMinMillis: 60_000,
+  /** … up to this */
+  mailRestMaxMillis: 3_600_000,
+  /** those that wait for it come back within so long of each other */
+  mailProbeMillis: 10_000,
+  /** domains whose faults are remembered */
+  mailGates: 10_000,
+  /** `/readyz` is degraded once a delivery has been due for so long */
+  mailLateMillis: 15 * 60_000,
   /** hours for which a delivery is tried */
   mailRetryHours: 72,
   /** how long a read may wait for an end, and how often it looks */

@@ -8,11 +8,13 @@ import { MailComposer } from "./composing/MailComposer.ts"
 import { DomainSettings } from "./domains/DomainSettings.ts"
 import * as DomainsRoutes from "./domains/DomainsRoutes.ts"
 import { domainUpkeep, MailDomains } from "./domains/MailDomains.ts"
+import { MailGates } from "./delivery/MailGates.ts"
 import * as MailWorker from "./delivery/MailWorker.ts"
 import { Emails } from "./emails/Emails.ts"
 import * as EmailsRoutes from "./emails/EmailsRoutes.ts"
 import { Inbox } from "./emails/Inbox.ts"
 import * as OldMail from "./emails/OldMail.ts"
+import { telemetry } from "./MailTelemetry.ts"
 import { Mail } from "./sending/Mail.ts"
 import { sendMailRoutes } from "./sending/SendMailRoutes.ts"
 import { Suppressions } from "./suppressions/Suppressions.ts"
@@ -28,7 +30,13 @@ const settings = Layer.effect(
   Effect.map(AppConfig, ({ mailDomains }) => mailDomains)
 )
 
-const services = Layer.mergeAll(Mail.layer, Emails.layer, Inbox.layer, Unsubscribes.layer).pipe(
+const services = Layer.mergeAll(
+  Mail.layer,
+  Emails.layer,
+  Inbox.layer,
+  Unsubscribes.layer,
+  MailGates.layer
+).pipe(
   Layer.provideMerge(Layer.mergeAll(MailComposer.layer, MailRoute.layer, MailDomains.layer)),
   Layer.provideMerge(Layer.mergeAll(settings, Suppressions.layer, UnsubscribeTokens.layer))
 )
@@ -42,6 +50,7 @@ export const server: RoomServer = {
     endpoints,
     MailWorker.layer,
     OldMail.layer,
+    telemetry,
     domainUpkeep,
     UnsubscribeRoutes.layer,
     Forwards.layer

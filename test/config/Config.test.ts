@@ -66,6 +66,23 @@ describe("the environment", () => {
     ["file:///srv/blobs", "file:///srv/bl%20obs/"],
     ["/srv/blobs", "file://", "file:///", "file://host/blobs", "s3://k:s@h/b", "file:///a%2Fb"]
   )
+  it("has one way for mail: the sandbox, the relay of SMTP_URL, or by MAIL_TRANSPORT the recipients' servers", () => {
+    const wayOf = (environment: Record<string, string>) => {
+      const { mailDirect, smtpServer } = decoded(environment)
+      return [smtpServer?.host, mailDirect?.hostname]
+    }
+    const SMTP_URL = "smtps://u:p@relay.example"
+    const MAIL_HOSTNAME = "mx.example.com"
+    assert.deepStrictEqual(wayOf({ MAIL_HOSTNAME }), [undefined, undefined])
+    assert.deepStrictEqual(wayOf({ SMTP_URL, MAIL_HOSTNAME }), ["relay.example", undefined])
+    assert.deepStrictEqual(wayOf({ SMTP_URL, MAIL_TRANSPORT: "sandbox" }), [undefined, undefined])
+    const direct = { SMTP_URL, MAIL_HOSTNAME, MAIL_TRANSPORT: "direct" }
+    assert.deepStrictEqual(wayOf(direct), [undefined, MAIL_HOSTNAME])
+    assert.deepStrictEqual(faultsOf({ MAIL_TRANSPORT: "direct" }), ["MAIL_HOSTNAME"])
+    assert.deepStrictEqual(faultsOf({ MAIL_TRANSPORT: "direct", MAIL_HOSTNAME: "mx" }), ["MAIL_HOSTNAME"])
+    assert.deepStrictEqual(faultsOf({ MAIL_TRANSPORT: "smtp" }), ["SMTP_URL"])
+  })
+  takes("MAIL_TRANSPORT", ["sandbox"], ["relay", "Direct"])
   takes("TRASH_DAYS", ["0", "365"], ["-1", "36501", "ever"])
   takes("FILES_QUOTA", ["1", "10GB"], ["0", "-1", "much"])
   takes("ATTACHMENTS_DIR", ["off", "./attachments", "/srv/attachments"], [])

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { commandsOf, modelsOf, startMessage, startRecord, type Started } from "#src/StartMessage.ts"
+import { Redacted } from "effect"
+import { commandsOf, mailOf, modelsOf, startMessage, startRecord, type Started } from "#src/StartMessage.ts"
 
 const started: Started = {
   version: "1.2.3",
@@ -9,6 +10,7 @@ const started: Started = {
   loginLink: undefined,
   models: "made up",
   hasNotify: true,
+  mail: "the sandbox keeps it",
   channels: "a sandbox: http://127.0.0.1:9001/",
   standby: undefined,
   proxy: undefined,
@@ -53,6 +55,20 @@ describe("the start message", () => {
     assert.notInclude(startMessage({ ...started, models: undefined }), "Models")
   })
 
+  it("says at every start where mail goes: to the sandbox, which it names, by a relay without its password, or itself", () => {
+    const kept = mailOf({ smtpServer: undefined, mailDirect: undefined })
+    assert.match(kept, /^the built-in sandbox keeps all of it, and none leaves this server \(SMTP_URL /)
+    const login = { user: "me", password: Redacted.make("secret") }
+    const smtpServer = { host: "relay.example", port: 465, tls: "implicit", login } as const
+    const relayed = mailOf({ smtpServer, mailDirect: undefined })
+    assert.strictEqual(relayed, "goes out by relay.example, port 465 (SMTP_URL)")
+    const direct = mailOf({ smtpServer: undefined, mailDirect: { hostname: "mx.example" } })
+    assert.strictEqual(direct, "goes to the mail servers of its recipients, as mx.example (MAIL_TRANSPORT)")
+    for (const adminKey of [started.adminKey, { _tag: "Kept" } as const])
+      assert.match(startMessage({ ...started, adminKey }), /Mail +the sandbox keeps it\n/)
+    assert.notInclude(startMessage({ ...started, mail: undefined }), "Mail ")
+  })
+
   it("names the sandbox of channels at every start, since its port is another one each time", () => {
     for (const adminKey of [started.adminKey, { _tag: "Kept" } as const]) {
       assert.match(startMessage({ ...started, adminKey }), /Channels +a sandbox: http:\/\/127.0.0.1:9001\/\n/)
@@ -60,10 +76,10 @@ describe("the start message", () => {
     }
   })
 
-  it("is long at the first start, and four lines at most later", () => {
+  it("is long at the first start, and five lines at most later", () => {
     assert.include(startMessage(started), "# create a site")
     const later = startMessage({ ...started, adminKey: { _tag: "Kept" }, standby: "another counts" })
-    assert.isAtMost(later.split("\n").length, 4)
+    assert.isAtMost(later.split("\n").length, 5)
     assert.include(later, "is ready after 1.2 s: http://127.0.0.1:8080/")
     assert.match(later, /Analytics +standby: another counts\n/)
   })
@@ -75,6 +91,7 @@ describe("the start message", () => {
       url: "http://127.0.0.1:8080",
       adminKey: "made; in /srv/it's here/admin.json",
       models: "made up",
+      mail: "the sandbox keeps it",
       channels: "a sandbox: http://127.0.0.1:9001/",
       analytics: "standby: another counts",
       baseUrl: "unset"

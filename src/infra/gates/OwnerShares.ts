@@ -22,10 +22,10 @@ export class OwnerShares {
   }
 
   /** Runs an attempt, or tells when there may be room for it. */
-  within<A>(owner: string, attempt: Effect.Effect<A>): Effect.Effect<A | Refusal> {
+  within<A, E>(owner: string, attempt: Effect.Effect<A, E>): Effect.Effect<A | Refusal, E> {
     return Effect.acquireUseRelease(
       Effect.sync(() => this.enter(owner)),
-      (entry): Effect.Effect<A | Refusal> => (typeof entry === "number" ? attempt : Effect.succeed(entry)),
+      (entry): Effect.Effect<A | Refusal, E> => (typeof entry === "number" ? attempt : Effect.succeed(entry)),
       (entry) => Effect.sync(() => (typeof entry === "number" ? this.leave(owner, entry) : undefined))
     )
   }

@@ -92,9 +92,10 @@ export const make = Effect.gen(function* () {
         ended_at = CASE WHEN ${nextMillis}::float8 IS NULL THEN now() END
       WHERE id = ${id}`
 
-  /** Nothing was handed over, whatever the mark says. */
-  const untried = (id: string) =>
-    sql`UPDATE mail_deliveries SET ending_attempt = NULL,
+  /** Nothing was handed over, whatever the mark says. `reply`: why; `nextMillis`: until it may be tried again. */
+  const untried = (id: string, reply: string, nextMillis: number) =>
+    sql`UPDATE mail_deliveries SET ending_attempt = NULL, last_reply = ${reply.slice(0, limits.mailReplyCharacters)},
+      next_attempt_at = now() + ${nextMillis}::float8 * interval '1 millisecond',
       status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END WHERE id = ${id} AND ended_at IS NULL`
 
   /** It gets nothing from this owner, and no attempt is made. */

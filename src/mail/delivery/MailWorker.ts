@@ -3,8 +3,10 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
 import { AppConfig } from "#src/Config.ts"
-import { again, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
+import type { Refusal } from "#src/infra/gates/Turns.ts"
+import { again, busy, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
+import * as MailMetrics from "../MailMetrics.ts"
 import { MailDomains } from "../domains/MailDomains.ts"
 import { signedHead } from "../signing/Dkim.ts"
 import { Suppressions } from "../suppressions/Suppressions.ts"
@@ -13,6 +15,7 @@ import type { Handed } from "../transports/Transport.ts"
 import { UnsubscribeTokens } from "../unsubscribe/UnsubscribeTokens.ts"
 import * as DeliveryRecords from "./DeliveryRecords.ts"
 import { mailDeliveries } from "./MailDeliveries.ts"
+import { MailGates } from "./MailGates.ts"
 
 type MailJob = Job<(typeof mailDeliveries)["payload"]["Type"]>
 
@@ -28,8 +31,7 @@ const laterMinutes = 60
 const retryMillis = (failed: number, random = Math.random()): number =>
   (firstMinutes[failed - 1] ?? laterMinutes) * minuteMillis * (0.9 + 0.2 * random)
 
-/** The pause of a delivery whose route is down, or while Postgres is away. */
-const pauseMillis = 60_000
+/** The pause of a delivery while Postgres is away. */
 const awayMillis = 1_000
 
 /**
@@ -45,6 +47,9 @@ export const layer = Layer.effectDiscard(
       attemptMillis: limits.mailAttemptMillis,
       handle: yield* makeHandle
     })
+    const gates = yield* MailGates
+    // Before the jobs wait for attempts under way: those that have not begun do not begin any more.
+    yield* Effect.addFinalizer(() => Effect.sync(gates.stop))
   })
 )
 
@@ -76,9 +81,10 @@ const makeConsequences = Effect.gen(function* () {
   return { bounced, complained, inboxed }
 })
 
-/** Consequences of attempts for their deliveries. */
-const makeEnds = Effect.gen(function* () {
-  const { limits, mailOnUnknown } = yield* AppConfig
+/** Ends of deliveries, as rows and as numbers. */
+const makeRecorded = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
+  const metrics = yield* MailMetrics.make
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
 
@@ -90,27 +96,69 @@ const makeEnds = Effect.gen(function* () {
     reply,
     beganMillis
   })
-  const ended = (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string): Outcome =>
-    done(records.attempted(noted(turn, outcome, reply), status, null))
+  return {
+    noted,
+    ended: (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string): Outcome => {
+      metrics.ended(status)
+      return done(records.attempted(noted(turn, outcome, reply), status, null))
+    },
+    suppressed: ({ row }: Turn, reason: string): Outcome => {
+      metrics.ended("suppressed")
+      return done(records.suppressed(row.id, reason))
+    },
+    /** how long it may still be tried */
+    leftMillis: ({ row }: Turn): number =>
+      row.due_millis + limits.mailRetryHours * hourMillis - row.now_millis
+  }
+})
+
+/** Consequences of a next hop that cannot be used: no attempt, so that the pauses of the recipient's own do not grow. */
+const makeRests = Effect.gen(function* () {
+  const { mailRestMinMillis } = (yield* AppConfig).limits
+  const records = yield* DeliveryRecords.make
+  const { ended, leftMillis } = yield* makeRecorded
+  return {
+    down: Effect.fnUntraced(function* (turn: Turn, reply: string) {
+      if (mailRestMinMillis >= leftMillis(turn)) return ended(turn, "route_down", "expired", reply)
+      yield* records.untried(turn.row.id, reply, mailRestMinMillis)
+      return withdrawn(mailRestMinMillis)
+    }),
+    refused: (turn: Turn, { isBusy, restMillis }: Refusal): Outcome => {
+      if (isBusy) return busy(restMillis)
+      return restMillis >= leftMillis(turn)
+        ? ended(turn, "route_down", "expired", "its route was down until it was too old")
+        : withdrawn(restMillis)
+    }
+  }
+})
+
+/** Consequences of attempts for their deliveries. */
+const makeEnds = Effect.gen(function* () {
+  const { mailOnUnknown } = yield* AppConfig
+  const metrics = yield* MailMetrics.make
+  const records = yield* DeliveryRecords.make
+  const { ended, leftMillis, noted, suppressed } = yield* makeRecorded
+  const { down, refused } = yield* makeRests
 
   /** It is tried again, unless it is too old by then. */
   const deferred = Effect.fnUntraced(function* (turn: Turn, outcome: "deferred" | "unknown", reply: string) {
-    const { row } = turn
     const afterMillis = retryMillis(turn.attempt)
-    const leftMillis = row.due_millis + limits.mailRetryHours * hourMillis - row.now_millis
-    if (afterMillis >= leftMillis) return ended(turn, outcome, "expired", reply)
+    if (afterMillis >= leftMillis(turn)) return ended(turn, outcome, "expired", reply)
     yield* records.attempted(noted(turn, outcome, reply), "deferred", afterMillis)
     return again(reply, afterMillis)
   })
-  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, SqlError> =>
-    mailOnUnknown === "hold"
+  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, SqlError> => {
+    metrics.unknown()
+    return mailOnUnknown === "hold"
       ? Effect.succeed(ended(turn, "unknown", "unknown", reply))
       : deferred(turn, "unknown", reply)
+  }
   const { bounced, complained, inboxed } = yield* makeConsequences
 
   const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
     switch (handed._tag) {
       case "Sent": {
+        metrics.ended("sent")
         const recorded = records.attempted(noted(turn, "sent", handed.reply), "sent", null)
         return Effect.succeed(
           done(Effect.all([inboxed(turn), complained(turn), recorded], { discard: true }))
@@ -123,7 +171,7 @@ const makeEnds = Effect.gen(function* () {
       case "Unknown":
         return Effect.andThen(inboxed(turn), unknown(turn, handed.reply))
       case "RouteDown":
-        return Effect.as(records.untried(turn.row.id), withdrawn(pauseMillis))
+        return down(turn, handed.reply)
       case "Withdrawn":
         return Effect.succeed(withdrawn(0))
     }
@@ -131,6 +179,8 @@ const makeEnds = Effect.gen(function* () {
   return {
     of,
     unknown,
+    refused,
+    suppressed,
     tooOld: (turn: Turn) => ended(turn, "deferred", "expired", "its body is not kept any more")
   }
 })
@@ -160,19 +210,15 @@ const makeHandle = Effect.gen(function* () {
   const suppressions = yield* Suppressions
   const headOf = yield* makeHead
   const ends = yield* makeEnds
+  const gates = yield* MailGates
+  const metrics = yield* MailMetrics.make
 
-  const attempt = Effect.fnUntraced(function* (job: MailJob) {
-    const row = yield* records.read(job.id)
-    if (row === undefined || isEnded(row.status)) return done()
-    const beganMillis = yield* Clock.currentTimeMillis
-    const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead }
-    // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
-    if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
-    const reason = (yield* suppressions.of(job.payload.owner, [row.address], row.is_bulk)).get(row.address)
-    if (reason !== undefined) return done(records.suppressed(row.id, reason))
+  const handOver = Effect.fnUntraced(function* (turn: Turn) {
+    const { job, row } = turn
     const message = yield* records.messageOf(row)
-    if (message === undefined) return ends.tooOld(turn)
+    if (message === undefined) return missing
     turn.head = headOf(row, job.payload.owner, message)
+    const began = performance.now()
     const handed = yield* route.handOver({
       deliveryId: row.id,
       owner: job.payload.owner,
@@ -181,7 +227,23 @@ const makeHandle = Effect.gen(function* () {
       message: [turn.head, message],
       ending: Effect.orDie(records.ending(row.id, job.attempt, turn.attempt))
     })
-    return yield* ends.of(turn, handed)
+    metrics.attempted(performance.now() - began)
+    return handed
+  })
+
+  const attempt = Effect.fnUntraced(function* (job: MailJob) {
+    const row = yield* records.read(job.id)
+    if (row === undefined || isEnded(row.status)) return done()
+    const beganMillis = yield* Clock.currentTimeMillis
+    const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead }
+    // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
+    if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
+    const { owner } = job.payload
+    const reason = (yield* suppressions.of(owner, [row.address], row.is_bulk)).get(row.address)
+    if (reason !== undefined) return ends.suppressed(turn, reason)
+    const handed = yield* gates.through({ owner, address: row.address }, handOver(turn))
+    if ("restMillis" in handed) return ends.refused(turn, handed)
+    return yield* handed._tag === "Missing" ? Effect.succeed(ends.tooOld(turn)) : ends.of(turn, handed)
   })
 
   return (job: MailJob): Effect.Effect<Outcome> =>
@@ -192,6 +254,9 @@ const makeHandle = Effect.gen(function* () {
 
 /** 5xx 5.1.x. Source: RFC 3463, 3.2. */
 const noSuchAddress = /^5\d\d[ -]5\.1\.\d/
+
+/** The message is not kept any more. */
+const missing = { _tag: "Missing" } as const
 
 /** A copy has no headers of its own. */
 const noHead = Buffer.alloc(0)

@@ -23,6 +23,7 @@ import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.t
 import type { Mailbox, MailFields } from "#streams/mail/MailFields.ts"
 import { MailComposer } from "../composing/MailComposer.ts"
 import { MailDomains } from "../domains/MailDomains.ts"
+import * as MailMetrics from "../MailMetrics.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
 import { mailDeliveries } from "../delivery/MailDeliveries.ts"
 
@@ -55,6 +56,7 @@ export class Mail extends Context.Service<
       const accept = yield* makeAccept
       const budget = yield* makeBudget
       const allowed = yield* makeAllowed
+      const metrics = yield* MailMetrics.make
 
       const send = Effect.fn("Mail.send")(function* ({ caller, fields, idempotencyKey }: Sending) {
         if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
@@ -67,9 +69,14 @@ export class Mail extends Context.Service<
         const composed = yield* composer.compose({ owner, fields, messageId: `<${headerId}>`, dateMillis })
         const written = yield* accept({ id, headerId, caller, fields, composed })
         const fresh = Effect.as(Effect.andThen(budget(caller, recipientsOf(fields).length), written), id)
-        if (idempotencyKey === undefined) return { id: yield* fresh, isReplay: false }
+        if (idempotencyKey === undefined) {
+          yield* fresh
+          metrics.accepted()
+          return { id, isReplay: false }
+        }
         const once = { ...onceOf(caller, fields, idempotencyKey), waitMillis: limits.mailSendMillis }
         const accepted = yield* idempotency.inTransaction(once, EmailId, fresh)
+        if (accepted === id) metrics.accepted()
         return { id: accepted, isReplay: accepted !== id }
       })
       return Mail.of({

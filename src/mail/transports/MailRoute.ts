@@ -1,7 +1,11 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
+import { Egress } from "#src/infra/egress/Egress.ts"
 import type { Limits } from "#src/Limits.ts"
+import { domainLimits } from "../domains/DomainSettings.ts"
+import { makeDirect } from "./Direct.ts"
+import { makeMxLookup } from "./MxHosts.ts"
 import { smtpLimits } from "./SmtpLimits.ts"
 import { makeSmtpRelay } from "./SmtpRelay.ts"
 import type { Handed, Transport } from "./Transport.ts"
@@ -11,11 +15,16 @@ export class MailRoute extends Context.Service<MailRoute, Transport>()("signalbo
   static readonly layer = Layer.effect(
     MailRoute,
     Effect.gen(function* () {
-      const { limits, mailDomains, smtpServer } = yield* AppConfig
+      const { limits, mailDirect, mailDomains, smtpServer } = yield* AppConfig
       if (smtpServer !== undefined) {
         const { hostname } = mailDomains
         const named = hostname === undefined ? {} : { hostname }
         return yield* makeSmtpRelay({ server: smtpServer, ...named, limits: smtpLimits })
+      }
+      if (mailDirect !== undefined) {
+        const { mailDnsTries: tries, mailDnsTryMillis: tryMillis } = domainLimits
+        const lookUp = makeMxLookup({ servers: mailDomains.nameServers, tryMillis, tries })
+        return makeDirect({ ...mailDirect, egress: yield* Egress, lookUp, limits: smtpLimits })
       }
       const sql = yield* SqlClient
       const tries = (id: string) =>
