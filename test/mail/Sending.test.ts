@@ -1,7 +1,9 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import PostalMime from "postal-mime"
+import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
+import { jobsOf } from "./RelayedServer.ts"
 import { live, makeStage } from "./Stage.ts"
 
 interface Listed {
@@ -171,3 +173,27 @@ layer(TestServer.shared, live)("the sandbox", (it) => {
     })
   )
 })
+
+layer(TestServer.own({ limits: { mailSandboxSlowMillis: 1_000 } }), live)(
+  "a mail to slow@… of the sandbox",
+  (it) => {
+    it.effect("that is canceled meanwhile is in no inbox", () =>
+      Effect.gen(function* () {
+        const { ask } = yield* TestServer
+        const { get, key, read, sent } = yield* makeStage
+        const id = yield* sent({ to: "slow@example.org" })
+        yield* eventually(
+          "it is under way",
+          Effect.map(jobsOf(id), ({ underWay }) => underWay === 1)
+        )
+        assert.strictEqual((yield* ask("POST", `/api/v1/emails/${id}/cancel`, { key })).status, 200)
+        yield* eventually(
+          "its job has ended",
+          Effect.map(jobsOf(id), ({ left }) => left === 0)
+        )
+        assert.strictEqual((yield* read(id)).recipients[0]?.status, "canceled")
+        assert.strictEqual(((yield* get("/inbox")).json as Listed).meta.total, 0)
+      })
+    )
+  }
+)

@@ -24,10 +24,10 @@ export interface ReadEmail {
   }>
 }
 
-/** A user who sends and reads mail. */
-export const makeStage = Effect.gen(function* () {
+/** A person who sends and reads mail. */
+export const makeStageOf = Effect.fnUntraced(function* (role: "user" | "admin") {
   const { ask, makeUser } = yield* TestServer
-  const { id: userId, key } = yield* makeUser()
+  const { id: userId, key } = yield* makeUser(role)
   const post = (fields: object, headers: Readonly<Record<string, string>> = {}) =>
     ask("POST", "/send", { key, json: { ...plain, ...fields }, headers })
   return {
@@ -41,3 +41,5 @@ export const makeStage = Effect.gen(function* () {
     get: (path: string) => ask("GET", `/api/v1/emails${path}`, { key })
   }
 })
+
+export const makeStage = makeStageOf("user")

@@ -66,16 +66,22 @@ export const make = Effect.gen(function* () {
       ? Effect.succeed(bytes ?? undefined)
       : blobs.read({ sha256, sizeBytes: size })
 
-  /** Says that the last byte is about to leave, where the job's turn is still this attempt's. */
+  /**
+   * Says that the last byte is about to leave, where the job's turn is still this attempt's. A mark that is there is of
+   * another process, whose turn ended between: the next turn tells of it.
+   */
   const ending = (id: string, jobAttempt: number, attempt: number): Effect.Effect<boolean, SqlError> =>
     Effect.map(
       sql`UPDATE mail_deliveries d SET status = 'sending', ending_attempt = ${attempt}
-        WHERE d.id = ${id} AND d.ended_at IS NULL AND EXISTS (SELECT FROM jobs j
+        WHERE d.id = ${id} AND d.ended_at IS NULL AND d.ending_attempt IS NULL AND EXISTS (SELECT FROM jobs j
           WHERE j.queue = ${mailDeliveries.name} AND j.id = d.id AND j.attempts = ${jobAttempt}) RETURNING 1`,
       (rows) => rows.length > 0
     )
 
-  /** Writes an attempt down with the state that it leads to; `nextMillis`: until the next one, null where it was the last. */
+  /**
+   * Writes an attempt down with the state that it leads to; `nextMillis`: until the next one, null where it was the last.
+   * A delivery that was canceled meanwhile stays so, and one that another process has gone on with is left to it.
+   */
   const attempted = (
     { attempt, beganMillis, id, outcome, reply, route }: Attempted,
     status: MailStatus,
@@ -90,7 +96,7 @@ export const make = Effect.gen(function* () {
         last_reply = ${reply.slice(0, limits.mailReplyCharacters)}, last_attempt_at = now(),
         next_attempt_at = now() + ${nextMillis}::float8 * interval '1 millisecond',
         ended_at = CASE WHEN ${nextMillis}::float8 IS NULL THEN now() END
-      WHERE id = ${id}`
+      WHERE id = ${id} AND ended_at IS NULL AND attempts < ${attempt}`
 
   /** Nothing was handed over, whatever the mark says. `reply`: why; `nextMillis`: until it may be tried again. */
   const untried = (id: string, reply: string, nextMillis: number) =>
@@ -100,13 +106,15 @@ export const make = Effect.gen(function* () {
 
   /** It gets nothing from this owner, and no attempt is made. */
   const suppressed = (id: string, reason: string) =>
-    sql`UPDATE mail_deliveries SET status = 'suppressed', last_reply = ${reason}, ending_attempt = NULL,
-      next_attempt_at = NULL, ended_at = now() WHERE id = ${id}`
+    sql`UPDATE mail_deliveries SET status = 'suppressed', last_reply = ${reason},
+      next_attempt_at = NULL, ended_at = now() WHERE id = ${id} AND ended_at IS NULL`
 
-  /** The sandbox's copy is there once, with the end of its delivery. */
+  /** The sandbox's copy is there once, with the end of its delivery; not where that was canceled. */
   const toInbox = ({ address, id, message_id }: DeliveryRow, owner: string, head: Uint8Array) =>
     sql`INSERT INTO mail_inbox (delivery_id, user_id, message_id, address, head)
-      VALUES (${id}, ${owner}, ${message_id}, ${address}, ${head}) ON CONFLICT (delivery_id) DO NOTHING`
+      SELECT ${id}, ${owner}, ${message_id}, ${address}, ${head} FROM mail_deliveries d
+      WHERE d.id = ${id} AND d.ended_at IS NULL FOR UPDATE
+      ON CONFLICT (delivery_id) DO NOTHING`
 
   return { read, messageOf, ending, attempted, suppressed, toInbox, untried }
 })

@@ -1,0 +1,291 @@
+import { assert, layer } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { eventually } from "#test/harness/Eventually.ts"
+import { TestServer } from "#test/harness/TestServer.ts"
+import type { SinkScript } from "./SmtpSink.ts"
+import { hurry, jobsOf, Relay, relayedServer, withLogin } from "./RelayedServer.ts"
+import { live, makeStage, makeStageOf, type ReadEmail } from "./Stage.ts"
+
+interface Tried {
+  readonly attempts: ReadonlyArray<{
+    readonly address: string
+    readonly attempt: number
+    readonly route: string
+    readonly outcome: string
+    readonly reply: string
+  }>
+}
+
+/** An administrator, whose mail goes to the relay, which plays by the script from now on. */
+const makeRelayed = Effect.fnUntraced(function* (moves: SinkScript["moves"] = {}) {
+  const relay = yield* Relay
+  relay.play(withLogin(moves))
+  // A connection that is open is not greeted, and not logged in to.
+  relay.dropAll()
+  const before = relay.accepted.length
+  const stage = yield* makeStageOf("admin")
+  return {
+    ...stage,
+    relay,
+    taken: () => relay.accepted.slice(before),
+    triesOf: (id: string) => Effect.map(stage.get(`/${id}/attempts`), ({ json }) => (json as Tried).attempts),
+    /** hurries what waits until all recipients have this status */
+    becomes: (id: string, status: string) =>
+      eventually(
+        `all are ${status}`,
+        Effect.flatMap(hurry, () =>
+          Effect.map(stage.read(id), ({ recipients }) => recipients.every((one) => one.status === status))
+        )
+      )
+  }
+})
+
+const statesOf = ({ recipients }: ReadEmail) =>
+  recipients.map(({ address, attempts, status }) => [address, status, attempts])
+
+const headOf = (message: string): string => message.slice(0, message.indexOf("\r\n\r\n"))
+
+layer(relayedServer(), live)("mail by a relay", (it) => {
+  it.effect("arrives byte for byte, once for each recipient, who sees no blind copy", () =>
+    Effect.gen(function* () {
+      const { get, read, relay, sent, taken, triesOf } = yield* makeRelayed()
+      const id = yield* sent({
+        to: "Ada <ada@example.org>",
+        cc: "bob@example.org",
+        bcc: "secret@example.net",
+        subject: "Grüße",
+        text: ".a line that begins with a dot\n..and one with two\n.\nthe end",
+        html: "<p>Grüße</p>",
+        attachments: [{ filename: "a.txt", content: Buffer.alloc(3_000, "x").toString("base64") }]
+      })
+      const email = yield* read(id, 30)
+      assert.deepStrictEqual(statesOf(email), [
+        ["ada@example.org", "sent", 1],
+        ["bob@example.org", "sent", 1],
+        ["secret@example.net", "sent", 1]
+      ])
+      const raw = Buffer.from((yield* get(`/${id}/raw`)).bytes).toString("latin1")
+      assert.sameDeepMembers(
+        taken().map(({ from, to }) => [from, to]),
+        ["ada@example.org", "bob@example.org", "secret@example.net"].map((to) => ["shop@example.com", [to]])
+      )
+      for (const { message } of taken()) assert.strictEqual(message, raw)
+      assert.match(headOf(raw), new RegExp(`^Message-ID: <${id}@example\\.com>$`, "im"))
+      assert.notMatch(raw, /secret|^bcc/im)
+      assert.isTrue(relay.commands.some((line) => line.startsWith("AUTH PLAIN ")))
+      assert.deepStrictEqual(
+        (yield* triesOf(id)).map(({ attempt, outcome, reply, route }) => [attempt, route, outcome, reply]),
+        Array.from({ length: 3 }, () => [1, "smtp", "sent", "250 2.0.0 taken"])
+      )
+    })
+  )
+
+  it.effect("of 1 MiB is the same bytes too", () =>
+    Effect.gen(function* () {
+      const { get, read, sent, taken } = yield* makeRelayed()
+      const content = Buffer.alloc(1024 * 1024, "0123456789").toString("base64")
+      const id = yield* sent({ attachments: [{ filename: "a.bin", content }] })
+      assert.strictEqual((yield* read(id, 30)).recipients[0]?.status, "sent")
+      const raw = Buffer.from((yield* get(`/${id}/raw`)).bytes).toString("latin1")
+      assert.isAbove(raw.length, 1024 * 1024)
+      assert.isTrue(taken()[0]?.message === raw)
+    })
+  )
+
+  it.effect("is put off by 4xx and refused by 5xx for one recipient, and goes to the others", () =>
+    Effect.gen(function* () {
+      const { becomes, read, sent, taken, triesOf } = yield* makeRelayed({
+        rcpt: (_nth, line) =>
+          line.includes("full@")
+            ? "452 4.2.2 mailbox full\r\n"
+            : line.includes("gone@")
+              ? "550 5.7.1 not here\r\n"
+              : undefined
+      })
+      const id = yield* sent({ to: "full@example.org, gone@example.org, ada@example.org" })
+      const email = yield* read(id, 30)
+      assert.deepStrictEqual(statesOf(email), [
+        ["full@example.org", "deferred", 1],
+        ["gone@example.org", "bounced", 1],
+        ["ada@example.org", "sent", 1]
+      ])
+      assert.deepStrictEqual(
+        email.recipients.map(({ last_reply, next_attempt_at }) => [last_reply, next_attempt_at === null]),
+        [
+          ["452 4.2.2 mailbox full", false],
+          ["550 5.7.1 not here", true],
+          ["250 2.0.0 taken", true]
+        ]
+      )
+      const relay = yield* Relay
+      relay.play(withLogin())
+      yield* eventually(
+        "the mailbox has room",
+        Effect.andThen(
+          hurry,
+          Effect.map(read(id), ({ recipients }) => recipients[0]?.status === "sent")
+        )
+      )
+      assert.deepStrictEqual(
+        taken()
+          .flatMap(({ to }) => to)
+          .toSorted(),
+        ["ada@example.org", "full@example.org"]
+      )
+      const tries = yield* triesOf(id)
+      assert.deepStrictEqual(
+        tries.filter(({ address }) => address === "full@example.org").map(({ outcome }) => outcome),
+        ["deferred", "sent"]
+      )
+      const other = yield* sent()
+      yield* becomes(other, "sent")
+    })
+  )
+
+  for (const [what, moves] of [
+    ["drops connections", { greeting: "drop" }],
+    ["is about to close", { greeting: "421 4.3.2 come again\r\n" }],
+    ["refuses the login", { auth: "535 5.7.8 no such user\r\n" }],
+    ["refuses the sender", { mail: "550 5.7.1 not from you\r\n" }]
+  ] satisfies ReadonlyArray<readonly [string, SinkScript["moves"]]>)
+    it.effect(`waits without an attempt while the relay ${what}, and goes when it does not`, () =>
+      Effect.gen(function* () {
+        const { becomes, read, relay, sent, taken, triesOf } = yield* makeRelayed(moves)
+        const before = relay.connections().all
+        const id = yield* sent({ to: "ada@example.org, bob@example.org" })
+        yield* eventually(
+          "the relay was tried twice",
+          Effect.map(hurry, () => relay.connections().all >= before + 2)
+        )
+        assert.deepStrictEqual(statesOf(yield* read(id)), [
+          ["ada@example.org", "queued", 0],
+          ["bob@example.org", "queued", 0]
+        ])
+        assert.deepStrictEqual(yield* triesOf(id), [])
+        relay.play(withLogin())
+        yield* becomes(id, "sent")
+        assert.deepStrictEqual(
+          (yield* triesOf(id)).map(({ attempt, outcome }) => [attempt, outcome]),
+          [
+            [1, "sent"],
+            [1, "sent"]
+          ]
+        )
+        assert.strictEqual(taken().length, 2)
+      })
+    )
+
+  it.effect("whose reply is lost is unknown, and the same mail is sent again", () =>
+    Effect.gen(function* () {
+      const { becomes, read, sent, taken, triesOf } = yield* makeRelayed({
+        end: (nth) => (nth === 1 ? "drop" : undefined)
+      })
+      const id = yield* sent()
+      assert.deepStrictEqual(statesOf(yield* read(id, 30)), [["ada@example.org", "deferred", 1]])
+      assert.deepStrictEqual(
+        (yield* triesOf(id)).map(({ outcome }) => outcome),
+        ["unknown"]
+      )
+      yield* becomes(id, "sent")
+      assert.deepStrictEqual(
+        (yield* triesOf(id)).map(({ attempt, outcome }) => [attempt, outcome]),
+        [
+          [1, "unknown"],
+          [2, "sent"]
+        ]
+      )
+      const [first, second, ...more] = taken()
+      assert.deepStrictEqual(more, [])
+      assert.deepStrictEqual(second, first)
+      assert.match(headOf(first?.message ?? ""), new RegExp(`^Message-ID: <${id}@example\\.com>$`, "im"))
+    })
+  )
+
+  it.effect("that is canceled while its recipient is refused stays canceled", () =>
+    Effect.gen(function* () {
+      const { get, key, read, relay, sent, taken } = yield* makeRelayed({
+        rcpt: { reply: "451 4.3.0 not now\r\n", afterMillis: 1_000 }
+      })
+      const { ask } = yield* TestServer
+      const before = relay.commands.length
+      const id = yield* sent()
+      yield* eventually(
+        "the recipient is named",
+        Effect.sync(() => relay.commands.slice(before).some((line) => line.startsWith("RCPT")))
+      )
+      const canceled = yield* ask("POST", `/api/v1/emails/${id}/cancel`, { key })
+      assert.strictEqual(canceled.status, 200)
+      yield* eventually(
+        "the attempt has ended",
+        Effect.map(get(`/${id}/attempts`), ({ json }) => (json as Tried).attempts.length === 1)
+      )
+      relay.play(withLogin())
+      yield* eventually(
+        "its job has ended",
+        Effect.andThen(
+          hurry,
+          Effect.map(jobsOf(id), ({ left }) => left === 0)
+        )
+      )
+      assert.strictEqual((yield* read(id)).recipients[0]?.status, "canceled")
+      assert.deepStrictEqual(taken(), [])
+    })
+  )
+
+  it.effect(
+    "whose process died before the reply is unknown, though its recipient is suppressed by then",
+    () =>
+      Effect.gen(function* () {
+        const { ask } = yield* TestServer
+        const sql = yield* SqlClient
+        const { becomes, key, sent, taken, triesOf } = yield* makeRelayed()
+        const id = yield* sent({ send_at: new Date(Date.now() + 3_600_000).toISOString() })
+        yield* ask("POST", "/api/v1/emails/suppressions", { key, json: { address: "ada@example.org" } })
+        // As a process leaves it that dies at the last byte.
+        yield* sql`UPDATE mail_deliveries SET status = 'sending', ending_attempt = 1 WHERE message_id = ${id}`
+        yield* sql`UPDATE jobs SET not_before = NULL WHERE queue = 'mail'
+        AND id IN (SELECT id FROM mail_deliveries WHERE message_id = ${id})`
+        yield* becomes(id, "suppressed")
+        assert.deepStrictEqual(
+          (yield* triesOf(id)).map(({ attempt, outcome, reply }) => [attempt, outcome, reply]),
+          [[1, "unknown", "the process died before the reply"]]
+        )
+        assert.deepStrictEqual(taken(), [])
+      })
+  )
+
+  it.effect("is 403 for a user from a domain that is not verified", () =>
+    Effect.gen(function* () {
+      const { post } = yield* makeStage
+      const { json, status } = yield* post({})
+      assert.deepStrictEqual(
+        [status, (json as { readonly error?: string }).error],
+        [403, "from: example.com is not verified for this account"]
+      )
+    })
+  )
+})
+
+layer(relayedServer({ mailOnUnknown: "hold" }), live)("mail that is held when its end is unknown", (it) => {
+  it.effect("is not sent again", () =>
+    Effect.gen(function* () {
+      const { becomes, read, relay, sent, taken, triesOf } = yield* makeRelayed({ end: "drop" })
+      const id = yield* sent()
+      const { recipients } = yield* read(id, 30)
+      assert.deepStrictEqual(
+        recipients.map(({ next_attempt_at, status }) => [status, next_attempt_at]),
+        [["unknown", null]]
+      )
+      relay.play(withLogin())
+      const other = yield* sent()
+      yield* becomes(other, "sent")
+      assert.strictEqual((yield* read(id)).recipients[0]?.status, "unknown")
+      assert.deepStrictEqual(
+        (yield* triesOf(id)).map(({ outcome }) => outcome),
+        ["unknown"]
+      )
+      assert.strictEqual(taken().filter(({ message }) => message.includes(`<${id}@`)).length, 1)
+    })
+  )
+})
