@@ -18,7 +18,7 @@ export const smtpServerAt = ({ port }: Pick<Sink, "port">): SmtpServer => ({
 
 export const withLogin = (moves: SinkScript["moves"] = {}): SinkScript => ({ auth: "PLAIN", moves })
 
-/** What is tried again is tried soon: the route after a tenth of a second, a delivery when `hurry` says so. */
+/** Another try comes soon: of the route after a tenth of a second, a delivery when `hurry` says so. */
 export const impatient = {
   jobRetryMinMillis: 20,
   jobRetryMaxMillis: 200,
