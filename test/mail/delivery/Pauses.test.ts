@@ -222,7 +222,8 @@ layer(direct, live)("without a relay", (it) => {
       yield* eventually(
         "the others rest",
         Effect.map(
-          sql`SELECT FROM job_lanes WHERE queue = 'mail' AND due_at > now() + interval '10 seconds'`,
+          sql`SELECT FROM job_lanes WHERE queue = 'mail' AND waiting = 1
+            AND due_at > now() + interval '10 seconds'`,
           ({ length }) => length === 2
         )
       )
