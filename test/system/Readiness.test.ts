@@ -36,6 +36,7 @@ layer(TestServer.own(), live)("/readyz", (it) => {
         "jobs",
         "ledger",
         "log",
+        "mail",
         "notify",
         "postgres",
         "quarantine",
