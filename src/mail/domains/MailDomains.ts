@@ -16,7 +16,7 @@ import { type DkimKey, newDkimKey } from "../signing/Dkim.ts"
 import { sealed, unsealed } from "./DomainKeys.ts"
 import { DomainLooks, type Look } from "./DomainLooks.ts"
 import { findingKey, keyName, namesFrom, otherSelector, retiredUntil } from "./DomainRecords.ts"
-import { domainLimits, domainNameOf, DomainSettings } from "./DomainSettings.ts"
+import { domainLimits, DomainSettings, mailDomainOf } from "./DomainSettings.ts"
 import { MailDns } from "./MailDns.ts"
 
 interface SigningKey extends DkimKey {
@@ -312,7 +312,7 @@ const make = Effect.gen(function* () {
     list: directory.list,
     find,
     create: Effect.fn("MailDomains.create")(function* (userId, text) {
-      const name = domainNameOf(text)
+      const name = mailDomainOf(text)
       if (name === undefined)
         return yield* invalidField("name", `${JSON.stringify(text.slice(0, 100))} is not a domain name`)
       // Before a key is made, which takes a thread 100 ms; a domain that another process has just made is met below.
