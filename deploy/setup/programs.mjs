@@ -16,7 +16,8 @@ const programs = [
   { program: "bwrap", debian: "bubblewrap" },
   { program: "nginx", debian: "nginx-light" },
   { program: "caddy", debian: "caddy" },
-  { program: "bsdtar", debian: "libarchive-tools" }
+  { program: "bsdtar", debian: "libarchive-tools" },
+  { program: "dig", debian: "bind9-dnsutils" }
 ]
 
 /**
