@@ -233,6 +233,30 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
     })
   )
 
+  it.effect("of a user who is deleted meanwhile is canceled", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { ask } = yield* TestServer
+      const { becomes, relay, sent, taken, userId } = yield* makeRelayed({ rcpt: "451 4.3.0 not now\r\n" })
+      const id = yield* sent()
+      yield* becomes(id, "deferred")
+      assert.strictEqual((yield* ask("DELETE", `/api/v1/admin/users/${userId}`)).status, 200)
+      relay.play(withLogin())
+      yield* eventually(
+        "its job has ended",
+        Effect.andThen(
+          hurry,
+          Effect.map(jobsOf(id), ({ left }) => left === 0)
+        )
+      )
+      assert.deepStrictEqual(
+        yield* sql`SELECT status, last_reply FROM mail_deliveries WHERE message_id = ${id}`,
+        [{ status: "canceled", last_reply: "its sender was deleted" }]
+      )
+      assert.deepStrictEqual(taken(), [])
+    })
+  )
+
   it.effect(
     "whose process died before the reply is unknown, though its recipient is suppressed by then",
     () =>

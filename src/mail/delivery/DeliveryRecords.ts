@@ -104,9 +104,9 @@ export const make = Effect.gen(function* () {
       next_attempt_at = now() + ${nextMillis}::float8 * interval '1 millisecond',
       status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END WHERE id = ${id} AND ended_at IS NULL`
 
-  /** It gets nothing from this owner, and no attempt is made. */
-  const suppressed = (id: string, reason: string) =>
-    sql`UPDATE mail_deliveries SET status = 'suppressed', last_reply = ${reason},
+  /** It ends without an attempt. */
+  const endedUntried = (id: string, status: "suppressed" | "canceled", reason: string) =>
+    sql`UPDATE mail_deliveries SET status = ${status}, last_reply = ${reason},
       next_attempt_at = NULL, ended_at = now() WHERE id = ${id} AND ended_at IS NULL`
 
   /** The sandbox's copy is there once, with the end of its delivery; not where that was canceled. */
@@ -116,5 +116,5 @@ export const make = Effect.gen(function* () {
       WHERE d.id = ${id} AND d.ended_at IS NULL FOR UPDATE
       ON CONFLICT (delivery_id) DO NOTHING`
 
-  return { read, messageOf, ending, attempted, suppressed, toInbox, untried }
+  return { read, messageOf, ending, attempted, endedUntried, toInbox, untried }
 })

@@ -1,7 +1,9 @@
 import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
+import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Refusal } from "#src/infra/gates/Turns.ts"
 import { again, busy, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
@@ -103,9 +105,9 @@ const makeRecorded = Effect.gen(function* () {
       metrics.ended(status)
       return done(records.attempted(noted(turn, outcome, reply), status, null))
     },
-    suppressed: ({ row }: Turn, reason: string): Outcome => {
-      metrics.ended("suppressed")
-      return done(records.suppressed(row.id, reason))
+    endedUntried: ({ row }: Turn, status: "suppressed" | "canceled", reason: string): Outcome => {
+      metrics.ended(status)
+      return done(records.endedUntried(row.id, status, reason))
     },
     /** how long it may still be tried */
     leftMillis: ({ row }: Turn): number =>
@@ -138,7 +140,7 @@ const makeEnds = Effect.gen(function* () {
   const { mailOnUnknown } = yield* AppConfig
   const metrics = yield* MailMetrics.make
   const records = yield* DeliveryRecords.make
-  const { ended, leftMillis, noted, suppressed } = yield* makeRecorded
+  const { ended, endedUntried, leftMillis, noted } = yield* makeRecorded
   const { down, refused } = yield* makeRests
 
   /** It is tried again, unless it is too old by then. */
@@ -181,7 +183,7 @@ const makeEnds = Effect.gen(function* () {
     of,
     unknown,
     refused,
-    suppressed,
+    endedUntried,
     tooOld: (turn: Turn) => ended(turn, "deferred", "expired", "its body is not kept any more")
   }
 })
@@ -205,10 +207,27 @@ const makeHead = Effect.gen(function* () {
   }
 })
 
+/** Whether a user is deleted. Memory hears a moment later of one that another process has made. */
+const makeIsDeleted = Effect.gen(function* () {
+  const users = yield* Users
+  const sql = yield* SqlClient
+  return (owner: string): Effect.Effect<boolean, SqlError> =>
+    users.find(owner).pipe(
+      Effect.as(false),
+      Effect.catchTag("NotFound", () =>
+        Effect.map(
+          sql`SELECT FROM users WHERE id = ${owner} AND deleted_at IS NULL`,
+          ({ length }) => length === 0
+        )
+      )
+    )
+})
+
 const makeHandle = Effect.gen(function* () {
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
   const suppressions = yield* Suppressions
+  const isDeleted = yield* makeIsDeleted
   const headOf = yield* makeHead
   const ends = yield* makeEnds
   const gates = yield* MailGates
@@ -240,8 +259,9 @@ const makeHandle = Effect.gen(function* () {
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
     if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
     const { owner } = job.payload
+    if (yield* isDeleted(owner)) return ends.endedUntried(turn, "canceled", "its sender was deleted")
     const reason = (yield* suppressions.of(owner, [row.address], row.is_bulk)).get(row.address)
-    if (reason !== undefined) return ends.suppressed(turn, reason)
+    if (reason !== undefined) return ends.endedUntried(turn, "suppressed", reason)
     const handed = yield* gates.through({ owner, address: row.address }, handOver(turn))
     if ("restMillis" in handed) return ends.refused(turn, handed)
     return yield* handed._tag === "Missing" ? Effect.succeed(ends.tooOld(turn)) : ends.of(turn, handed)
