@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { Effect, Exit, Layer, Redacted, Scope } from "effect"
+import { Effect, Exit, Layer, ManagedRuntime, Redacted, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
@@ -84,17 +84,23 @@ export const clear = (given: Pick<Given, "databaseUrl">) =>
     )
   )
 
-/** The number of deliveries that the relay has taken, as their rows say. */
-export const sentCount = (given: Pick<Given, "databaseUrl">) =>
-  onPostgres(
-    given,
-    Effect.flatMap(SqlClient, (sql) =>
-      Effect.map(
-        sql<{ count: number }>`SELECT count(*)::int AS count FROM mail_deliveries WHERE status = 'sent'`,
-        ([row]) => row?.count ?? 0
-      )
-    )
+/** Counts the deliveries that the relay has taken, as their rows say, over a connection of its own. */
+export const withSentCount = async <A>(
+  { databaseUrl }: Given,
+  use: (count: () => Promise<number>) => Promise<A>
+): Promise<A> => {
+  const config = AppConfig.layerOf({ databaseUrl: Redacted.make(databaseUrl) })
+  const runtime = ManagedRuntime.make(Layer.provide(Postgres.layer, config))
+  const counted = Effect.flatMap(
+    SqlClient,
+    (sql) => sql<{ count: number }>`SELECT count(*)::int AS count FROM mail_deliveries WHERE status = 'sent'`
   )
+  try {
+    return await use(async () => (await runtime.runPromise(counted))[0]?.count ?? 0)
+  } finally {
+    await runtime.dispose()
+  }
+}
 
 /** `POST /send` as bytes. */
 export const sendRequest = ({ key }: Given, changes: object = {}): Uint8Array =>

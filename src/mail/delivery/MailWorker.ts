@@ -8,16 +8,14 @@ import { again, busy, done, type Job, type Outcome, withdrawn } from "#src/infra
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import * as MailMetrics from "../MailMetrics.ts"
 import { gathering } from "#src/infra/postgres/Gathering.ts"
-import { MailDomains } from "../domains/MailDomains.ts"
-import { signedHead } from "../signing/Dkim.ts"
 import { Suppressions } from "../suppressions/Suppressions.ts"
 import { saysNoMailbox } from "../transports/SmtpReply.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
 import type { Handed } from "../transports/Transport.ts"
-import { UnsubscribeTokens } from "../unsubscribe/UnsubscribeTokens.ts"
 import * as DeliveryRecords from "./DeliveryRecords.ts"
 import { mailDeliveries } from "./MailDeliveries.ts"
 import { MailGates } from "./MailGates.ts"
+import * as RecipientHead from "./RecipientHead.ts"
 
 type MailJob = Job<(typeof mailDeliveries)["payload"]["Type"]>
 
@@ -199,25 +197,6 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
   }
 })
 
-/** The headers of one recipient's copy: the way to opt out of bulk mail, and the signature. Source: RFC 8058, RFC 6376. */
-const makeHead = Effect.gen(function* () {
-  const { baseUrl } = yield* AppConfig
-  const domains = yield* MailDomains
-  const { pathOf } = yield* UnsubscribeTokens
-  return (row: DeliveryRecords.DeliveryRow, owner: string, message: Uint8Array): Buffer => {
-    const raw = Buffer.from(message.buffer, message.byteOffset, message.length)
-    const keys = domains.signingKeys(owner, row.from_address.slice(row.from_address.lastIndexOf("@") + 1))
-    // One click is believed of signed mail alone (RFC 8058, 4), and over https.
-    const isOneClick = row.is_bulk && keys.length > 0 && baseUrl?.startsWith("https:") === true
-    const url = isOneClick ? `${baseUrl}${pathOf(row.id)}` : row.unsubscribe_url
-    const extra = [
-      ...(url === null ? [] : [["List-Unsubscribe", `<${url}>`] as const]),
-      ...(isOneClick ? [["List-Unsubscribe-Post", "List-Unsubscribe=One-Click"] as const] : [])
-    ]
-    return signedHead({ raw, extra, keys })
-  }
-})
-
 interface Addressed {
   readonly owner: string
   readonly address: string
@@ -253,7 +232,7 @@ const makeHandle = Effect.gen(function* () {
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
   const reasonOf = yield* makeReasonOf
-  const headOf = yield* makeHead
+  const headOf = yield* RecipientHead.make
   const ends = yield* makeEnds(records)
   const gates = yield* MailGates
   const metrics = yield* MailMetrics.make
@@ -262,7 +241,7 @@ const makeHandle = Effect.gen(function* () {
     const { job, row } = turn
     const message = yield* records.messageOf(row)
     if (message === undefined) return missing
-    turn.head = headOf(row, job.payload.owner, message)
+    turn.head = yield* headOf(row, job.payload.owner, message)
     const began = performance.now()
     const handed = yield* route.handOver({
       deliveryId: row.id,
