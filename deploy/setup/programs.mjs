@@ -17,7 +17,8 @@ const programs = [
   { program: "nginx", debian: "nginx-light" },
   { program: "caddy", debian: "caddy" },
   { program: "bsdtar", debian: "libarchive-tools" },
-  { program: "exim4", debian: "exim4-daemon-light" }
+  { program: "exim4", debian: "exim4-daemon-light" },
+  { program: "dig", debian: "bind9-dnsutils" }
 ]
 
 /**

@@ -10,5 +10,4 @@ export class MailRoomApi extends HttpApi.make("signalbox")
   .add(MailDomainsApi)
   .add(SuppressionsApi)
   .add(EmailsApi)
-  .add(SuppressionsApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}
