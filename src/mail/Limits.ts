@@ -1,8 +1,10 @@
 import { domainLimits } from "./domains/DomainSettings.ts"
+import { smtpLimits } from "./transports/SmtpLimits.ts"
 
 /** Numbers of mail. Part of `limits` (src/Limits.ts). */
 export const mailLimits = {
   ...domainLimits,
+  ...smtpLimits,
   /** body of `POST /send`; above it 413 */
   mailBodyBytes: 36 * 1024 * 1024,
   /** bytes of such bodies under way, in fair shares per user; above it 503 */
@@ -42,6 +44,9 @@ export const mailLimits = {
   /** how long a read may wait for an end, and how often it looks */
   mailWaitSeconds: 30,
   mailWaitEveryMillis: 200,
+  /** the end of an attempt is written so often at most, where Postgres is away */
+  mailRecordTimes: 60,
+  mailRecordEveryMillis: 1_000,
   /** of a reply of a server */
   mailReplyCharacters: 500,
   /** the inbox of the sandbox keeps so many mails of an owner, for so many days */

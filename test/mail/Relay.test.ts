@@ -233,6 +233,27 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
     })
   )
 
+  it.effect("is not sent again where its reply could not be written down at once", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { becomes, sent, taken, triesOf } = yield* makeRelayed()
+      yield* sql`ALTER TABLE mail_attempts RENAME TO mail_attempts_away`
+      const id = yield* sent()
+      yield* eventually(
+        "the relay has it",
+        Effect.sync(() => taken().length === 1)
+      )
+      yield* Effect.andThen(hurry, Effect.sleep(1_500))
+      yield* sql`ALTER TABLE mail_attempts_away RENAME TO mail_attempts`
+      yield* becomes(id, "sent")
+      assert.deepStrictEqual(
+        (yield* triesOf(id)).map(({ outcome }) => outcome),
+        ["sent"]
+      )
+      assert.strictEqual(taken().length, 1)
+    })
+  )
+
   it.effect("of a user who is deleted meanwhile is canceled", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient

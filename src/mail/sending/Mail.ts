@@ -32,6 +32,8 @@ export interface Sending {
   /** of an account key or a session */
   readonly caller: Principal
   readonly fields: MailFields
+  /** addresses in lower case: of those who are named, they alone get it; absent: all */
+  readonly only?: ReadonlySet<string>
   /** as it came */
   readonly idempotencyKey: string | undefined
 }
@@ -58,7 +60,9 @@ export class Mail extends Context.Service<
       const allowed = yield* makeAllowed
       const metrics = yield* MailMetrics.make
 
-      const send = Effect.fn("Mail.send")(function* ({ caller, fields, idempotencyKey }: Sending) {
+      const send = Effect.fn("Mail.send")(function* (sending: Sending) {
+        const { caller, fields, idempotencyKey } = sending
+        const recipients = recipientsOf(sending)
         if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey))
           return yield* invalidField("Idempotency-Key", "expected 1 to 255 characters of ASCII")
         yield* allowed(caller, fields.from.domain)
@@ -68,8 +72,8 @@ export class Mail extends Context.Service<
         const dateMillis = dueMillis(fields, yield* Clock.currentTimeMillis)
         const owner = caller.ownerId
         const composed = yield* composer.compose({ owner, fields, messageId: `<${headerId}>`, dateMillis })
-        const written = yield* accept({ id, headerId, caller, fields, composed })
-        const fresh = Effect.as(Effect.andThen(budget(caller, recipientsOf(fields).length), written), id)
+        const written = yield* accept({ id, headerId, caller, fields, recipients, composed })
+        const fresh = Effect.as(Effect.andThen(budget(caller, recipients.length), written), id)
         if (idempotencyKey === undefined) {
           yield* fresh
           metrics.accepted()
@@ -104,11 +108,12 @@ interface Recipient extends Mailbox {
   readonly kind: "to" | "cc" | "bcc"
 }
 
-const recipientsOf = ({ bcc, cc, to }: MailFields): ReadonlyArray<Recipient> => [
-  ...to.map((mailbox) => ({ ...mailbox, kind: "to" as const })),
-  ...cc.map((mailbox) => ({ ...mailbox, kind: "cc" as const })),
-  ...bcc.map((mailbox) => ({ ...mailbox, kind: "bcc" as const }))
-]
+const recipientsOf = ({ fields: { bcc, cc, to }, only }: Sending): ReadonlyArray<Recipient> =>
+  [
+    ...to.map((mailbox) => ({ ...mailbox, kind: "to" as const })),
+    ...cc.map((mailbox) => ({ ...mailbox, kind: "cc" as const })),
+    ...bcc.map((mailbox) => ({ ...mailbox, kind: "bcc" as const }))
+  ].filter(({ address }) => only === undefined || only.has(address.toLowerCase()))
 
 const onceOf = ({ id, ownerId }: Principal, { attachments, ...fields }: MailFields, key: string) => ({
   scope: `mail:${id}`,
@@ -162,6 +167,7 @@ const daySeconds = 86_400
 interface Ready extends Pick<Sending, "caller" | "fields"> {
   readonly id: string
   readonly headerId: string
+  readonly recipients: ReadonlyArray<Recipient>
   readonly composed: Buffer
 }
 
@@ -202,7 +208,7 @@ const makeInsert = Effect.gen(function* () {
   const blobs = yield* BlobStore
 
   return Effect.fnUntraced(function* (
-    { caller, composed, fields, headerId, id }: Ready,
+    { caller, composed, fields, headerId, id, recipients: named }: Ready,
     blob: NewBlob | undefined
   ) {
     const owner = caller.ownerId
@@ -225,7 +231,7 @@ const makeInsert = Effect.gen(function* () {
       sha256: blob === undefined ? null : Buffer.from(blob.sha256, "hex"),
       send_at: sendAt
     })}`
-    const recipients = recipientsOf(fields).map((recipient) => ({ ...recipient, delivery: newId("mdl") }))
+    const recipients = named.map((recipient) => ({ ...recipient, delivery: newId("mdl") }))
     yield* sql`INSERT INTO mail_deliveries (id, message_id, place, user_id, kind, address, next_attempt_at)
       SELECT d.id, ${id}, d.place, ${owner}, d.kind, d.address, coalesce(${sendAt}::timestamptz, now())
       FROM unnest(${recipients.map(({ delivery }) => delivery)}::text[], ${recipients.map(({ kind }) => kind)}::text[],
