@@ -233,6 +233,30 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
     })
   )
 
+  it.effect(
+    "that is put off waits 1, 5, 15 and 30 minutes, then an hour each time, a tenth more or less",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { sent } = yield* makeRelayed({ rcpt: "451 4.3.0 not now\r\n" })
+        const id = yield* sent()
+        for (const [index, minutes] of [1, 5, 15, 30, 60, 60].entries()) {
+          const rows = sql<{ attempts: number; minutes: number; waits: boolean }>`SELECT d.attempts,
+            extract(epoch FROM d.next_attempt_at - d.last_attempt_at)::float8 / 60 AS minutes,
+            l.due_at > now() + interval '30 seconds' AS waits
+          FROM mail_deliveries d JOIN job_lanes l ON l.queue = 'mail' AND l.lane = d.id WHERE d.message_id = ${id}`
+          yield* eventually(
+            "it waits",
+            Effect.map(rows, ([row]) => row?.waits === true)
+          )
+          const [row] = yield* rows
+          assert.strictEqual(row?.attempts, index + 1)
+          assert.closeTo(row?.minutes ?? 0, minutes, minutes / 10 + 0.001)
+          yield* hurry
+        }
+      })
+  )
+
   it.effect("is not sent again where its reply could not be written down at once", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
