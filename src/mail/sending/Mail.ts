@@ -1,5 +1,4 @@
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
-import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Metering, Principal } from "#schemas/core/Authorization.ts"
 import {
@@ -15,17 +14,16 @@ import { Admission } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { sourceOf } from "#src/infra/blobs/GatheredSource.ts"
-import type { NewBlob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.ts"
-import type { Mailbox, MailFields } from "#streams/mail/MailFields.ts"
+import type { MailFields } from "#streams/mail/MailFields.ts"
 import { MailComposer } from "../composing/MailComposer.ts"
 import { MailDomains } from "../domains/MailDomains.ts"
 import * as MailMetrics from "../MailMetrics.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
-import { mailDeliveries } from "../delivery/MailDeliveries.ts"
+import * as MailRows from "./MailRows.ts"
+import type { NewMail, Recipient } from "./MailRows.ts"
 
 /** A mail whose fields were read. */
 export interface Sending {
@@ -72,7 +70,10 @@ export class Mail extends Context.Service<
         const dateMillis = dueMillis(fields, yield* Clock.currentTimeMillis)
         const owner = caller.ownerId
         const composed = yield* composer.compose({ owner, fields, messageId: `<${headerId}>`, dateMillis })
-        const written = yield* accept({ id, headerId, caller, fields, recipients, composed })
+        const written = yield* accept(
+          { id, headerId, caller, fields, recipients, composed },
+          idempotencyKey === undefined
+        )
         const fresh = Effect.as(Effect.andThen(budget(caller, recipients.length), written), id)
         if (idempotencyKey === undefined) {
           yield* fresh
@@ -103,10 +104,6 @@ const dueMillis = ({ sendAtMillis }: MailFields, nowMillis: number): number =>
   Math.max(sendAtMillis ?? nowMillis, nowMillis)
 
 const slow = ServiceUnavailable.of("The database is slow; nothing was sent")
-
-interface Recipient extends Mailbox {
-  readonly kind: "to" | "cc" | "bcc"
-}
 
 const recipientsOf = ({ fields: { bcc, cc, to }, only }: Sending): ReadonlyArray<Recipient> =>
   [
@@ -163,26 +160,21 @@ const minute: Omit<Metering["meter"], "limit"> = {
 }
 const daySeconds = 86_400
 
-/** A mail that is ready to be written down. */
-interface Ready extends Pick<Sending, "caller" | "fields"> {
-  readonly id: string
-  readonly headerId: string
-  readonly recipients: ReadonlyArray<Recipient>
-  readonly composed: Buffer
-}
-
-/** Answers the transaction that accepts a mail: it, its deliveries and their jobs, and where it is long its blob. */
+/**
+ * Answers the transaction that accepts a mail: it, its deliveries and their jobs, and where it is long its blob. `isAlone`:
+ * it is no part of the caller's.
+ */
 const makeAccept = Effect.gen(function* () {
   const { limits } = yield* AppConfig
-  const sql = yield* SqlClient
   const blobs = yield* BlobStore
-  const insert = yield* makeInsert
+  const { insert, insertTogether } = yield* MailRows.make
 
   return Effect.fnUntraced(function* (
-    ready: Ready
+    mail: NewMail,
+    isAlone: boolean
   ): Effect.fn.Return<Effect.Effect<void, Problem | SqlError>, Problem, Scope.Scope> {
-    const { caller, composed, fields, id } = ready
-    if (composed.length <= limits.mailRowBytes) return sql.withTransaction(insert(ready, undefined))
+    const { caller, composed, fields, id } = mail
+    if (composed.length <= limits.mailRowBytes) return isAlone ? insertTogether(mail) : insert(mail)
     const { length } = composed
     const incoming = { userId: caller.ownerId, pool: "mail" as const, maxBytes: length, quotaBytes: null }
     const { publish, stage } = yield* Effect.mapError(blobs.staging(incoming), full)
@@ -194,56 +186,10 @@ const makeAccept = Effect.gen(function* () {
     return publish([staged], ([blob]) =>
       blob === undefined
         ? Effect.void
-        : Effect.andThen(insert(ready, blob), blobs.refer(`mail:${id}`, blob, owner))
+        : Effect.andThen(insert(mail, blob), blobs.refer(`mail:${id}`, blob, owner))
     ).pipe(Effect.mapError(full))
   })
 })
 
 const full = <E extends { readonly _tag: string }>(fault: E | Problem): Problem =>
   fault instanceof Problem ? fault : StorageFull.of("The disk is full; nothing was sent")
-
-const makeInsert = Effect.gen(function* () {
-  const sql = yield* SqlClient
-  const jobs = yield* Jobs
-  const blobs = yield* BlobStore
-
-  return Effect.fnUntraced(function* (
-    { caller, composed, fields, headerId, id, recipients: named }: Ready,
-    blob: NewBlob | undefined
-  ) {
-    const owner = caller.ownerId
-    const { campaign, from, isBulk, sendAtMillis, subject, unsubscribeUrl } = fields
-    const sendAt = sendAtMillis === null ? null : new Date(sendAtMillis)
-    yield* sql`INSERT INTO mail_messages ${sql.insert({
-      id,
-      user_id: owner,
-      key_id: caller.id,
-      header_id: headerId,
-      from_address: from.address,
-      from_name: from.name,
-      subject,
-      campaign,
-      is_bulk: isBulk,
-      unsubscribe_url: unsubscribeUrl,
-      size: composed.length,
-      bytes: blob === undefined ? composed : null,
-      store: blob === undefined ? null : blobs.id,
-      sha256: blob === undefined ? null : Buffer.from(blob.sha256, "hex"),
-      send_at: sendAt
-    })}`
-    const recipients = named.map((recipient) => ({ ...recipient, delivery: newId("mdl") }))
-    yield* sql`INSERT INTO mail_deliveries (id, message_id, place, user_id, kind, address, next_attempt_at)
-      SELECT d.id, ${id}, d.place, ${owner}, d.kind, d.address, coalesce(${sendAt}::timestamptz, now())
-      FROM unnest(${recipients.map(({ delivery }) => delivery)}::text[], ${recipients.map(({ kind }) => kind)}::text[],
-        ${recipients.map(({ address }) => address)}::text[]) WITH ORDINALITY AS d(id, kind, address, place)`
-    yield* jobs.offer(
-      mailDeliveries,
-      recipients.map(({ delivery }) => ({
-        id: delivery,
-        lane: delivery,
-        payload: { message: id, owner },
-        ...(sendAt !== null && { notBefore: sendAt })
-      }))
-    )
-  })
-})
