@@ -3,9 +3,11 @@ import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { Emails } from "./Emails.ts"
 import { Inbox } from "./Inbox.ts"
+import { MailRetries } from "./MailRetries.ts"
+import { MailStats } from "./MailStats.ts"
 
 const asOwner = <A, E, R>(use: (owner: string) => Effect.Effect<A, E, R>) =>
   storeAway(Effect.flatMap(CurrentKey, ({ ownerId }) => use(ownerId)))
@@ -22,6 +24,8 @@ const emails = HttpApiBuilder.group(
   "emails",
   Effect.fnUntraced(function* (handlers) {
     const log = yield* Emails
+    const { retry } = yield* MailRetries
+    const stats = yield* MailStats
     return handlers
       .handle("listEmails", ({ query }) => asOwner((owner) => log.list(owner, query)))
       .handle("readEmail", ({ params, query }) =>
@@ -42,6 +46,10 @@ const emails = HttpApiBuilder.group(
       .handle("cancelEmail", ({ params }) =>
         asOwner((owner) => Effect.andThen(log.cancel(owner, params.id), log.read(owner, params.id, 0)))
       )
+      .handle("retryEmail", ({ params }) =>
+        storeAwayUntimed(Effect.flatMap(CurrentKey, (caller) => retry(caller, params.id)))
+      )
+      .handle("readEmailStats", ({ query }) => asOwner((owner) => stats.of(owner, query)))
   })
 )
 
