@@ -9,6 +9,8 @@ import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { gathering } from "#src/infra/postgres/Gathering.ts"
 import type { Mailbox, MailFields } from "#streams/mail/MailFields.ts"
 import { mailDeliveries } from "../delivery/MailDeliveries.ts"
+import * as MailMetrics from "../MailMetrics.ts"
+import { makeReasons } from "../suppressions/SuppressedAddresses.ts"
 
 export interface Recipient extends Mailbox {
   readonly kind: "to" | "cc" | "bcc"
@@ -27,40 +29,59 @@ export interface NewMail {
 /** Mails that one transaction accepts. */
 const atOnce = 32
 
+/** A delivery for each recipient. */
+const deliveriesOf = ({ caller, fields, id: message, recipients }: NewMail) => {
+  const sendAt = fields.sendAtMillis === null ? undefined : new Date(fields.sendAtMillis)
+  return recipients.map(({ address, kind }, index) => ({
+    id: newId("mdl"),
+    message,
+    place: index + 1,
+    owner: caller.ownerId,
+    isBulk: fields.isBulk,
+    kind,
+    address,
+    sendAt
+  }))
+}
+
 /** The rows of accepted mails: they, their deliveries and their jobs. */
 export const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const jobs = yield* Jobs
+  const metrics = yield* MailMetrics.make
   const insertMessages = yield* makeInsertMessages
+  const reasonsOf = yield* makeReasons
 
   const insertAll = Effect.fnUntraced(function* (
     mails: Array.NonEmptyReadonlyArray<NewMail>,
     blob?: NewBlob
   ) {
     yield* insertMessages(mails, blob)
-    const deliveries = mails.flatMap(({ caller, fields, id, recipients }) => {
-      const sendAt = fields.sendAtMillis === null ? undefined : new Date(fields.sendAtMillis)
-      return recipients.map(({ address, kind }, index) => ({
-        id: newId("mdl"),
-        message: id,
-        place: index + 1,
-        owner: caller.ownerId,
-        kind,
-        address,
-        sendAt
-      }))
-    })
-    const column = (name: "id" | "message" | "owner" | "kind" | "address") =>
+    const recipients = mails.flatMap(deliveriesOf)
+    const reasons = yield* reasonsOf(recipients)
+    const deliveries = recipients.map((recipient, index) => ({ ...recipient, reason: reasons[index] ?? "" }))
+    const column = (name: "id" | "message" | "owner" | "kind" | "address" | "reason") =>
       deliveries.map((delivery) => delivery[name])
-    yield* sql`INSERT INTO mail_deliveries (id, message_id, place, user_id, kind, address, next_attempt_at)
-      SELECT d.id, d.message, d.place, d.owner, d.kind, d.address, coalesce(nullif(d.send_at, '')::timestamptz, now())
+    yield* sql`INSERT INTO mail_deliveries
+        (id, message_id, place, user_id, kind, address, status, last_reply, next_attempt_at, ended_at)
+      SELECT d.id, d.message, d.place, d.owner, d.kind, d.address,
+        CASE d.reason WHEN '' THEN 'queued' ELSE 'suppressed' END, nullif(d.reason, ''),
+        CASE d.reason WHEN '' THEN coalesce(nullif(d.send_at, '')::timestamptz, now()) END,
+        CASE d.reason WHEN '' THEN NULL ELSE now() END
       FROM unnest(${column("id")}::text[], ${column("message")}::text[], ${deliveries.map(({ place }) => place)}::integer[],
-        ${column("owner")}::text[], ${column("kind")}::text[], ${column("address")}::text[],
+        ${column("owner")}::text[], ${column("kind")}::text[], ${column("address")}::text[], ${column("reason")}::text[],
         ${deliveries.map(({ sendAt }) => sendAt?.toISOString() ?? "")}::text[])
-        AS d(id, message, place, owner, kind, address, send_at)`
+        AS d(id, message, place, owner, kind, address, reason, send_at)`
+    const due = deliveries.filter(({ reason }) => reason === "")
+    const suppressed = deliveries.length - due.length
+    yield* sql.afterCommit(
+      Effect.sync(() => {
+        for (let n = 0; n < suppressed; n++) metrics.ended("suppressed")
+      })
+    )
     yield* jobs.offer(
       mailDeliveries,
-      deliveries.map(({ id, message, owner, sendAt }) => ({
+      due.map(({ id, message, owner, sendAt }) => ({
         id,
         lane: id,
         payload: { message, owner },
