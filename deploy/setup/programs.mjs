@@ -16,7 +16,9 @@ const programs = [
   { program: "bwrap", debian: "bubblewrap" },
   { program: "nginx", debian: "nginx-light" },
   { program: "caddy", debian: "caddy" },
-  { program: "bsdtar", debian: "libarchive-tools" }
+  { program: "bsdtar", debian: "libarchive-tools" },
+  { program: "exim4", debian: "exim4-daemon-light" },
+  { program: "dig", debian: "bind9-dnsutils" }
 ]
 
 /**

@@ -3,9 +3,10 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Authorization } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
+import { pageQuery } from "../core/Page.ts"
 import { Conflict, NotFound } from "../core/Problem.ts"
 import { integer, line } from "../core/Text.ts"
-import { Timestamp } from "../core/Timestamp.ts"
+import { Instant, Timestamp } from "../core/Timestamp.ts"
 
 export const EmailId = idSchema("eml", "mail")
 
@@ -107,12 +108,7 @@ const InboxMail = Schema.Struct({
 export type InboxMail = typeof InboxMail.Type
 
 export const mailListDefault = 20
-const page = {
-  limit: Schema.optionalKey(integer(1, 100).annotate({ description: "Page size", default: mailListDefault })),
-  offset: Schema.optionalKey(
-    integer(0, 1_000_000_000).annotate({ description: "Mails before the page", default: 0 })
-  )
-}
+const page = pageQuery({ limitDefault: mailListDefault, limitMax: 100 })
 const meta = Schema.Struct({ limit: Schema.Int, offset: Schema.Int, total: Schema.Int })
 const params = { id: PathId }
 const Raw = HttpApiSchema.StreamUint8Array({ contentType: "message/rfc822" })
@@ -123,9 +119,11 @@ export class EmailsApi extends HttpApiGroup.make("emails")
     HttpApiEndpoint.get("listEmails", "/emails", {
       query: {
         status: Schema.optionalKey(Status.annotate({ description: "Of a recipient" })),
-        to: Schema.optionalKey(line(1, 254).annotate({ description: "The address of a recipient" })),
+        to: Schema.optionalKey(
+          line(1, 254).annotate({ description: "The address of a recipient, in any case" })
+        ),
         campaign: Schema.optionalKey(line(1, 100)),
-        since: Schema.optionalKey(Timestamp.annotate({ description: "Accepted then or later" })),
+        since: Schema.optionalKey(Instant.annotate({ description: "Accepted then or later" })),
         ...page
       },
       success: Schema.Struct({ emails: Schema.Array(Email), meta }).annotate({
@@ -183,7 +181,7 @@ export class EmailsApi extends HttpApiGroup.make("emails")
     HttpApiEndpoint.get("readEmailStats", "/emails/stats", {
       query: {
         since: Schema.optionalKey(
-          Timestamp.annotate({ description: `Accepted then or later; absent: ${statsDaysDefault} days ago` })
+          Instant.annotate({ description: `Accepted then or later; absent: ${statsDaysDefault} days ago` })
         ),
         campaign: Schema.optionalKey(line(1, 100))
       },

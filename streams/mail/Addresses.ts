@@ -1,6 +1,6 @@
-import { domainToASCII } from "node:url"
 import { Result } from "effect"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
+import { domainNameOf } from "./DomainName.ts"
 import type { Mailbox } from "./MailFields.ts"
 
 /**
@@ -17,31 +17,6 @@ const nameMax = 200
 /** RFC 5321 section 4.5.3.1, and the 256 of a path less its angle brackets. */
 const localPartMax = 64
 const addressMax = 254
-
-/** RFC 1035 section 2.3.4. */
-const domainMax = 253
-
-const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-
-/** Parsers of URLs and sockets take such a last label for the end of an IPv4 address. */
-const numericLabel = /^(?:\d+|0x[\da-f]*)$/
-
-/**
- * A name of the DNS with two labels or more, in lower-case ASCII; names of other scripts become punycode (UTS 46).
- * Undefined where the text is not one.
- */
-export const domainOf = (text: string): string | undefined => {
-  // Beyond letters and digits the mapping of UTS 46 would turn signs into dots, or drop them.
-  if (text.length > domainMax || !/^[\p{L}\p{M}\p{Nd}.-]+$/u.test(text)) return undefined
-  const domain = domainToASCII(text)
-  const labels = domain.split(".")
-  const isName =
-    labels.length >= 2 &&
-    domain.length <= domainMax &&
-    labels.every((part) => label.test(part)) &&
-    !numericLabel.test(labels.at(-1) ?? "")
-  return isName ? domain : undefined
-}
 
 const atomCharacters = "-A-Za-z0-9!#$%&'*+/=?^_`{|}~"
 const dotAtom = new RegExp(`^[${atomCharacters}]+(?:\\.[${atomCharacters}]+)*$`)
@@ -60,7 +35,7 @@ const readAddrSpec = (text: string): Read<Pick<Mailbox, "address" | "domain">> =
   if (/[^\u0000-\u007f]/.test(local)) return Result.fail("its local part is not ASCII")
   if (local.length > localPartMax)
     return Result.fail(`its local part is longer than ${localPartMax} characters`)
-  const domain = domainOf(text.slice(at + 1))
+  const domain = domainNameOf(text.slice(at + 1))
   if (domain === undefined || !dotAtom.test(local)) return Result.fail("")
   const address = `${local}@${domain}`
   return address.length > addressMax
@@ -158,8 +133,8 @@ const shownMax = 100
 
 const invisible = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** As a JSON string, without characters that are not seen. */
-const shown = (text: string): string =>
+/** As a JSON string of so many characters at most, without characters that are not seen. */
+export const shown = (text: string): string =>
   JSON.stringify(text.length > shownMax ? `${text.slice(0, shownMax)}…` : text).replace(
     invisible,
     (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`

@@ -1,4 +1,5 @@
-import { addressOf, domainOf } from "./Addresses.ts"
+import { addressOf, shown } from "./Addresses.ts"
+import { domainNameOf } from "./DomainName.ts"
 
 /**
  * The form in which a suppression is kept: an address in lower case, or `*@` and a domain. Undefined where the text is
@@ -7,12 +8,12 @@ import { addressOf, domainOf } from "./Addresses.ts"
  */
 export const suppressionPatternOf = (text: string): string | undefined => {
   if (!text.startsWith("*@")) return addressOf(text)?.address.toLowerCase()
-  const domain = domainOf(text.slice(2))
+  const domain = domainNameOf(text.slice(2))
   return domain === undefined ? undefined : `*@${domain}`
 }
 
 export const notAnAddress = (text: string): string =>
-  `${JSON.stringify(text)} is neither an address nor *@ and a domain`
+  `${shown(text)} is neither an address nor *@ and a domain`
 
 /** The patterns that hold for an address: its own, and that of all of its domain. Sub-domains are others. */
 export const patternsFor = (address: string): readonly [own: string, domain: string] => {

@@ -23,26 +23,47 @@ const note = `SIMULATION_SEED=${seed} MAIL_KILLS=${kills}`
 
 const stores = FirstBoot.layer.pipe(Layer.provideMerge(TestStores.layer))
 
+/** Processes that have loaded the server and wait to be told to start: loading takes most of a start. */
+class Loaded {
+  private readonly waiting: Array<ReturnType<typeof spawnServer>> = []
+
+  load(): void {
+    this.waiting.push(spawnServer())
+  }
+
+  take(): ReturnType<typeof spawnServer> {
+    return this.waiting.shift() ?? spawnServer()
+  }
+
+  end(): void {
+    for (const child of this.waiting) child.kill("SIGKILL")
+  }
+}
+
+const spawnServer = () =>
+  spawn(process.execPath, [join(import.meta.dirname, "MailServerProcess.ts")], {
+    stdio: ["pipe", "pipe", "pipe"]
+  })
+
 /** One of two servers on a Postgres, which is killed and started again. */
 class Side {
   url = ""
   private readonly options: MailServerOptions
-  private child: ReturnType<typeof spawn> | undefined
+  private readonly loaded: Loaded
+  private child: ReturnType<typeof spawnServer> | undefined
   private errors = ""
 
-  constructor(options: MailServerOptions) {
+  constructor(options: MailServerOptions, loaded: Loaded) {
     this.options = options
+    this.loaded = loaded
     mkdirSync(options.dataDir, { recursive: true })
   }
 
   async start(): Promise<void> {
-    const child = spawn(
-      process.execPath,
-      [join(import.meta.dirname, "MailServerProcess.ts"), JSON.stringify(this.options)],
-      { stdio: ["ignore", "pipe", "pipe"] }
-    )
+    const child = this.loaded.take()
     this.child = child
-    child.stderr?.on("data", (chunk) => (this.errors += String(chunk)))
+    child.stderr.on("data", (chunk) => (this.errors += String(chunk)))
+    child.stdin.end(JSON.stringify(this.options))
     const port = await new Promise<string>((resolve, reject) => {
       createInterface({ input: child.stdout }).on("line", (line) => {
         if (/^\d+$/.test(line)) resolve(line)
@@ -50,6 +71,7 @@ class Side {
       child.once("close", () => reject(new Error(`it ended by itself: ${this.errors}`)))
     })
     this.url = `http://127.0.0.1:${port}`
+    this.loaded.load()
   }
 
   async kill(): Promise<void> {
@@ -106,10 +128,17 @@ const underKills = Effect.fnUntraced(function* (
   const { newAdminKey: key = "" } = yield* FirstBoot
   const { dataDir, databaseUrl } = yield* TestStores
   const random = new SeededRandom(seed)
-  const sides = [0, 1].map(
-    (n) => new Side({ ...options, databaseUrl, dataDir: join(dataDir, `${name}${n}`), leaseMillis: 1_500 })
+  const loaded = new Loaded()
+  const sides = [0, 1].map((n) => {
+    const own = { databaseUrl, dataDir: join(dataDir, `${name}${n}`), leaseMillis: 1_500 }
+    return new Side({ ...options, ...own }, loaded)
+  })
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      loaded.end()
+      await Promise.all(sides.map((side) => side.kill()))
+    })
   )
-  yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all(sides.map((side) => side.kill()))))
   yield* Effect.promise(() => Promise.all(sides.map((side) => side.start())))
   const accepted: Array<Sent> = []
   yield* Effect.promise(async () => {
@@ -149,7 +178,7 @@ const underKills = Effect.fnUntraced(function* (
   )
   const states = new Map<string, string>()
   const unknown = new Set<string>()
-  for (const { id } of accepted) {
+  const readBack = Effect.fnUntraced(function* ({ id }: Sent) {
     const { recipients } = (yield* read(`/${id}`)) as {
       readonly recipients: ReadonlyArray<{ readonly address: string; readonly status: string }>
     }
@@ -157,7 +186,8 @@ const underKills = Effect.fnUntraced(function* (
     const { attempts } = (yield* read(`/${id}/attempts`)) as { readonly attempts: ReadonlyArray<Tried> }
     for (const { address, outcome } of attempts)
       if (outcome === "unknown") unknown.add(`${address} <${id}@example.com>`)
-  }
+  })
+  yield* Effect.forEach(accepted, readBack, { concurrency: 8, discard: true })
   return { recipients: accepted.flatMap(recipientsOf), states, unknown, read }
 })
 

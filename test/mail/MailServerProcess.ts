@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs"
+import { text } from "node:stream/consumers"
 import { Cause, Effect, Exit, Layer, Redacted } from "effect"
 import { HttpServer } from "effect/http"
 import { accounts } from "#src/accounts/Room.ts"
@@ -8,7 +9,7 @@ import { mail } from "#src/mail/Room.ts"
 import * as Server from "#src/Server.ts"
 import { impatient, smtpServerAt } from "./RelayedServer.ts"
 
-/** A server of mail, until it is killed. It writes its port out. */
+/** A server of mail, until it is killed. It starts when it has read these from its input, and writes its port out. */
 export interface MailServerOptions {
   readonly databaseUrl: string
   readonly dataDir: string
@@ -18,7 +19,7 @@ export interface MailServerOptions {
   readonly onUnknown: "resend" | "hold"
 }
 
-const options: MailServerOptions = JSON.parse(process.argv[2] ?? "{}")
+const options: MailServerOptions = JSON.parse(await text(process.stdin))
 
 const config = AppConfig.layerOf({
   port: 0,

@@ -8,7 +8,8 @@ import { live, makeStage } from "./Stage.ts"
 /** Makes a mail older, with its copies in the inbox. */
 const age = Effect.fnUntraced(function* (id: string, days: number) {
   const sql = yield* SqlClient
-  yield* sql`UPDATE mail_messages SET created_at = created_at - ${days} * interval '1 day' WHERE id = ${id}`
+  yield* sql`UPDATE mail_messages SET created_at = created_at - ${days} * interval '1 day',
+    send_at = send_at - ${days} * interval '1 day' WHERE id = ${id}`
   yield* sql`UPDATE mail_inbox SET received_at = received_at - ${days} * interval '1 day' WHERE message_id = ${id}`
 })
 
@@ -46,6 +47,39 @@ layer(TestServer.own({}), live)("old mail", (it) => {
           WHERE d.message_id = ${ids[3] ?? ""}`
         assert.strictEqual(row?.count, 0)
       }
+    })
+  )
+
+  it.effect("keeps its body for 30 days from when it was to be sent, so that it can be", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { get, sent } = yield* makeStage
+      const dayMillis = 24 * 3_600_000
+      const ahead = new Date(Math.floor(Date.now() / 1_000) * 1_000 + 29 * dayMillis)
+      const content = Buffer.alloc(100_000).toString("base64")
+      const large = { attachments: [{ filename: "a.bin", content }] }
+      const ids = [
+        yield* sent({ send_at: ahead.toISOString() }),
+        yield* sent({ ...large, send_at: ahead.toISOString() })
+      ]
+      const raws = Effect.forEach(ids, (id) => get(`/${id}/raw`))
+      for (const { bytes } of yield* raws)
+        assert.include(
+          Buffer.from(bytes).toString(),
+          `\r\nDate: ${ahead.toUTCString().replace("GMT", "+0000")}\r\n`
+        )
+      const [kept] = yield* sql<{
+        days: number
+      }>`SELECT extract(epoch FROM expires_at - now())::float8 / 86400 AS days
+        FROM blob_refs WHERE ref = ${`mail:${ids[1]}`}`
+      assert.closeTo(kept?.days ?? 0, 60, 1)
+      const statuses = Effect.map(raws, (answers) => answers.map(({ status }) => status))
+      yield* Effect.forEach(ids, (id) => age(id, 31))
+      yield* deleteOldMail
+      assert.deepStrictEqual(yield* statuses, [200, 200])
+      yield* Effect.forEach(ids, (id) => age(id, 30))
+      yield* deleteOldMail
+      assert.deepStrictEqual(yield* statuses, [404, 404])
     })
   )
 })

@@ -84,6 +84,15 @@ export class HostGates {
     gate.waiting.add(waiter)
   }
 
+  /** Whether a host rests because it fails, or is being asked whether it still does. */
+  isResting(host: string): boolean {
+    const breaker = this.gates.get(host)?.breaker
+    const now = this.now()
+    if (breaker === undefined || breaker.state(now) === "closed") return false
+    // Those that wait for its probe come within one pause, and a little later where the process is busy.
+    return breaker.state(now) === "open" || now < breaker.openUntil + 2 * this.options.pauseMillis
+  }
+
   /** Lets nothing more through: those who wait are refused, and due again at once. */
   stop(): void {
     this.isStopping = true

@@ -1,7 +1,7 @@
 import { type Command, Flag } from "effect/cli"
 import { id, noun, optional, verb } from "#src/cli/Noun.ts"
 import { tableOf } from "#src/cli/Output.ts"
-import type { Email } from "#schemas/mail/Email.ts"
+import { type Email, mailStatuses } from "#schemas/mail/Email.ts"
 
 const mailId = id("Id of the mail (eml_…)")
 const page = {
@@ -21,19 +21,7 @@ const mail = noun("mail", "List, show and cancel mail, and read the sandbox's in
     "List mails, newest first",
     {
       ...page,
-      status: optional(
-        Flag.Literals("status", [
-          "queued",
-          "sending",
-          "deferred",
-          "sent",
-          "bounced",
-          "expired",
-          "canceled",
-          "unknown"
-        ]),
-        "A recipient has this status"
-      ),
+      status: optional(Flag.Literals("status", mailStatuses), "A recipient has this status"),
       to: optional(Flag.String("to"), "A recipient's address"),
       campaign: optional(Flag.String("campaign"), "Of this X-Campaign-ID alone")
     },

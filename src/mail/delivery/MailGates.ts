@@ -30,7 +30,7 @@ export class MailGates extends Context.Service<
       entrant: Entrant,
       attempt: Effect.Effect<A, E>
     ) => Effect.Effect<A | Refusal, E>
-    /** why the route of all mail takes none, until it has taken one; a single domain is no route */
+    /** why the route of all mail takes none, while it rests; a single domain is no route */
     readonly paused: () => string | undefined
     /** Begins no attempt any more. */
     readonly stop: () => void
@@ -117,7 +117,8 @@ const make = (route: Transport, limits: Limits): MailGates["Service"] => {
 
   return {
     through: (entrant, attempt) => shares.within(entrant.owner, throughGate(entrant, attempt)),
-    paused: () => problem,
+    // Once the pause is over and no mail is there to ask with, nothing is known against it.
+    paused: () => (gates.isResting(route.name) ? problem : undefined),
     stop: () => gates.stop()
   }
 }

@@ -11,6 +11,7 @@ import { ReturnPaths } from "../bounces/ReturnPaths.ts"
 import { MailDomains } from "../domains/MailDomains.ts"
 import { signedHead } from "../signing/Dkim.ts"
 import { Suppressions } from "../suppressions/Suppressions.ts"
+import { saysNoMailbox } from "../transports/SmtpReply.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
 import type { Handed } from "../transports/Transport.ts"
 import { UnsubscribeTokens } from "../unsubscribe/UnsubscribeTokens.ts"
@@ -74,7 +75,7 @@ const makeConsequences = Effect.gen(function* () {
   const { suppress } = yield* Suppressions
   /** An address that is not there gets nothing more. */
   const bounced = ({ job, row }: Turn, reply: string): Effect.Effect<void, SqlError> =>
-    noSuchAddress.test(reply) ? suppress(job.payload.owner, row.address, "hard_bounce", reply) : Effect.void
+    saysNoMailbox(reply) ? suppress(job.payload.owner, row.address, "hard_bounce", reply) : Effect.void
   const complained = ({ job, row }: Turn): Effect.Effect<void, SqlError> =>
     route.name === "sandbox" && /^complaint@/i.test(row.address)
       ? suppress(job.payload.owner, row.address, "complaint")
@@ -253,9 +254,6 @@ const makeHandle = Effect.gen(function* () {
       Effect.as(Effect.logDebug("A mail waits for its store", error.message), withdrawn(awayMillis))
     )
 })
-
-/** 5xx 5.1.x. Source: RFC 3463, 3.2. */
-const noSuchAddress = /^5\d\d[ -]5\.1\.\d/
 
 /** The message is not kept any more. */
 const missing = { _tag: "Missing" } as const

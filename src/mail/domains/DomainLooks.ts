@@ -1,8 +1,9 @@
 import { Context, Effect, Layer } from "effect"
 import type { Dns } from "effect/net"
 import type { DomainRow, Finding } from "#schemas/mail/Domain.ts"
+import { AppConfig } from "#src/Config.ts"
 import { findingKey, namesFrom, recordsOf, unanswered, type WantedRecord } from "./DomainRecords.ts"
-import { domainLimits, DomainSettings } from "./DomainSettings.ts"
+import { DomainSettings } from "./DomainSettings.ts"
 import { MailDns } from "./MailDns.ts"
 
 /** The outcome of a look at all records of a domain. */
@@ -32,12 +33,17 @@ export class DomainLooks extends Context.Service<
     Effect.gen(function* () {
       const dns = yield* MailDns
       const settings = yield* DomainSettings
+      const { mailDomainLookMillis } = (yield* AppConfig).limits
       return DomainLooks.of({
         look: (row) =>
           Effect.map(
             Effect.forEach(
               recordsOf(row, settings),
-              (record) => Effect.map(answerTo(dns, record), (answered) => ({ record, ...answered })),
+              (record) =>
+                Effect.map(answerTo(dns, record, mailDomainLookMillis), (answered) => ({
+                  record,
+                  ...answered
+                })),
               { concurrency: "unbounded" }
             ),
             lookOf
@@ -56,11 +62,15 @@ const lookOf = (answers: ReadonlyArray<Answered & { readonly record: WantedRecor
   }
 }
 
-const answerTo = (dns: Dns.Dns["Service"], record: WantedRecord): Effect.Effect<Answered> =>
+const answerTo = (
+  dns: Dns.Dns["Service"],
+  record: WantedRecord,
+  lookMillis: number
+): Effect.Effect<Answered> =>
   (record.kind === "dmarc" ? dmarcAt(dns, record) : textsAt(dns, record)).pipe(
     Effect.map((found) => ({ finding: record.judge(found), isAnswer: true })),
     Effect.timeoutOrElse({
-      duration: domainLimits.mailDomainLookMillis,
+      duration: lookMillis,
       orElse: () => Effect.succeed(noAnswer("Timeout"))
     }),
     Effect.catchTag("DnsError", ({ reason }) => Effect.succeed(noAnswer(reason)))

@@ -198,7 +198,7 @@ const keysOf = (row: DomainRow): Domain["keys"] => {
 export const retiredUntil = (at: Date): Date => new Date(at.getTime() + domainLimits.mailKeyRetiredMillis)
 
 /** A domain as its owner sees it. */
-export const domainOf = (row: DomainRow, settings: Settings): Domain => ({
+export const shownDomain = (row: DomainRow, settings: Settings): Domain => ({
   id: row.id,
   name: row.name,
   verified: row.verified_at !== null,

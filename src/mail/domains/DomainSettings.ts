@@ -1,7 +1,7 @@
 import { Context, Result } from "effect"
 import { Dns, NetAddress } from "effect/net"
 import type { EnvironmentReader } from "#src/EnvironmentReader.ts"
-import { hostOf } from "#src/infra/egress/EgressHost.ts"
+import { domainNameOf } from "#streams/mail/DomainName.ts"
 
 /** Numbers of mail domains. */
 export const domainLimits = {
@@ -43,14 +43,14 @@ export class DomainSettings extends Context.Service<DomainSettings, Settings>()(
 ) {
   static from(read: EnvironmentReader): Settings {
     const name = (variable: string) =>
-      read.parsed(variable, domainNameOf, "takes a domain name of two labels or more")
+      read.parsed(variable, mailDomainOf, "takes a domain name of two labels or more")
     return {
       spf: read.parsed("MAIL_SPF", mechanismsOf, spfFault) ?? [],
       bounceDomain: name("MAIL_BOUNCE_DOMAIN"),
       hostname: name("MAIL_HOSTNAME"),
       fromDomains: read.list(
         "MAIL_FROM_DOMAINS",
-        (text) => (text === "*" ? text : domainNameOf(text)),
+        (text) => (text === "*" ? text : mailDomainOf(text)),
         "takes domain names, or *",
         []
       ),
@@ -72,14 +72,10 @@ export class DomainSettings extends Context.Service<DomainSettings, Settings>()(
 /** `sb1._domainkey.` before it has to fit into the 253 characters of a name in DNS. */
 const nameLengthMax = 238
 
-/** Letters, digits and hyphens (RFC 1123, 2.1); the last label is no number. */
-const nameForm = /^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+(?=[a-z0-9-]*[a-z])[a-z0-9-]{2,63}$/
-
 /** A domain as people write it, in lower-case ASCII (`xn--…`), without the dot at its end; undefined: it is none. */
-export const domainNameOf = (text: string): string | undefined => {
-  const host = Result.getOrUndefined(hostOf(text))
-  if (typeof host !== "string" || host.length > nameLengthMax) return undefined
-  return nameForm.test(host) ? host : undefined
+export const mailDomainOf = (text: string): string | undefined => {
+  const name = domainNameOf(text.replace(/\.$/, ""))
+  return name === undefined || name.length > nameLengthMax ? undefined : name
 }
 
 /** Mechanisms of RFC 7208, 5, without `all`, which the record ends with. */

@@ -5,7 +5,7 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import type { DomainRow } from "#schemas/mail/Domain.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
 import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
-import { domainOf } from "./DomainRecords.ts"
+import { shownDomain } from "./DomainRecords.ts"
 import { DomainSettings } from "./DomainSettings.ts"
 import { MailDomains } from "./MailDomains.ts"
 
@@ -18,12 +18,12 @@ export const layer = HttpApiBuilder.group(
     const domains = yield* MailDomains
     const settings = yield* DomainSettings
     const shown = <E>(row: (userId: string) => Effect.Effect<DomainRow, E | SqlError>) =>
-      Effect.map(Effect.flatMap(owner, row), (found) => domainOf(found, settings))
+      Effect.map(Effect.flatMap(owner, row), (found) => shownDomain(found, settings))
 
     return handlers.handleAll({
       listMailDomains: () =>
         Effect.map(owner, (userId) => ({
-          domains: domains.list(userId).map((row) => domainOf(row, settings))
+          domains: domains.list(userId).map((row) => shownDomain(row, settings))
         })),
       createMailDomain: ({ payload }) => storeAway(shown((userId) => domains.create(userId, payload.name))),
       readMailDomain: ({ params }) => storeAway(shown((userId) => domains.find(userId, params.id))),

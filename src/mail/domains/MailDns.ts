@@ -1,7 +1,8 @@
 import * as NodeDns from "@effect/platform-node/NodeDns"
 import { Context, Effect, Layer } from "effect"
 import { Dns } from "effect/net"
-import { domainLimits, DomainSettings } from "./DomainSettings.ts"
+import { AppConfig } from "#src/Config.ts"
+import { DomainSettings } from "./DomainSettings.ts"
 
 /** DNS as mail asks it: `MAIL_DNS` where it is set, else the system's name servers. */
 export class MailDns extends Context.Service<MailDns, Dns.Dns["Service"]>()("signalbox/mail/MailDns") {
@@ -9,7 +10,7 @@ export class MailDns extends Context.Service<MailDns, Dns.Dns["Service"]>()("sig
     MailDns,
     Effect.gen(function* () {
       const { nameServers } = yield* DomainSettings
-      const { mailDnsTries: tries, mailDnsTryMillis: timeout } = domainLimits
+      const { mailDnsTries: tries, mailDnsTryMillis: timeout } = (yield* AppConfig).limits
       // c-ares anew for each question: it reads the system's list of name servers when it is made, and its queries end
       // with their scope.
       const made = Effect.orDie(

@@ -5,7 +5,9 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type BadRequest, Conflict, invalidField, type NotFound, RateLimited } from "#schemas/core/Problem.ts"
 import { DomainRow, type Selector } from "#schemas/mail/Domain.ts"
 import { Users } from "#src/accounts/Users.ts"
+import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+import type { Limits } from "#src/Limits.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 import * as CachedTable from "#src/infra/postgres/CachedTable.ts"
 import * as Sweep from "#src/infra/postgres/Sweep.ts"
@@ -16,7 +18,7 @@ import { type DkimKey, newDkimKey } from "../signing/Dkim.ts"
 import { sealed, unsealed } from "./DomainKeys.ts"
 import { DomainLooks, type Look } from "./DomainLooks.ts"
 import { findingKey, keyName, namesFrom, otherSelector, retiredUntil } from "./DomainRecords.ts"
-import { domainLimits, domainNameOf, DomainSettings } from "./DomainSettings.ts"
+import { DomainSettings, mailDomainOf } from "./DomainSettings.ts"
 import { MailDns } from "./MailDns.ts"
 
 interface SigningKey extends DkimKey {
@@ -155,8 +157,8 @@ const makeLooking = Effect.fnUntraced(function* (directory: Directory) {
 })
 
 /** DNS may take seconds: one owner's looks leave room for those of others. */
-const makeShares = () => {
-  const shares = new FairShares(domainLimits.mailDomainLooks)
+const makeShares = ({ mailDomainLooks }: Limits) => {
+  const shares = new FairShares(mailDomainLooks)
   return <A, E>(userId: string, look: Effect.Effect<A, E>): Effect.Effect<A, E | RateLimited> =>
     Effect.suspend((): Effect.Effect<A, E | RateLimited> => {
       if (!shares.take(userId, 1))
@@ -174,10 +176,11 @@ const makeShares = () => {
 const lookingAgain = (
   sql: SqlClient,
   directory: Directory,
+  limits: Limits,
   lookAt: (row: DomainRow) => Effect.Effect<DomainRow, NotFound | Conflict | SqlError>
 ) =>
   Effect.gen(function* () {
-    const { mailDomainLookEveryMillis: every, mailDomainsAtOnce: atOnce } = domainLimits
+    const { mailDomainLookEveryMillis: every, mailDomainsAtOnce: atOnce } = limits
     yield* sql`UPDATE mail_domains SET ${sql.literal(table.gone.set)} WHERE ${directory.live}
       AND user_id IN (SELECT id FROM users WHERE deleted_at IS NOT NULL)`
     let looked = 0
@@ -186,7 +189,7 @@ const lookingAgain = (
         sql`SELECT ${directory.columns} FROM mail_domains WHERE ${directory.live}
           AND (looked_up_at IS NULL OR looked_up_at < now() - ${every} * interval '1 millisecond')
           AND (verified_at IS NOT NULL
-            OR unverified_at > now() - ${domainLimits.mailDomainUnverifiedMillis} * interval '1 millisecond')
+            OR unverified_at > now() - ${limits.mailDomainUnverifiedMillis} * interval '1 millisecond')
           ORDER BY looked_up_at NULLS FIRST LIMIT ${atOnce}`
       )
       yield* Effect.forEach(
@@ -296,7 +299,8 @@ const make = Effect.gen(function* () {
   const directory = yield* CachedTable.make(table)
   const { keys, mayTell, signingKeys } = yield* makeRights(directory)
   const lookAt = yield* makeLooking(directory)
-  const inShare = makeShares()
+  const { limits } = yield* AppConfig
+  const inShare = makeShares(limits)
 
   /** Another process may have made it a moment ago. */
   const find: MailDomains["Service"]["find"] = Effect.fnUntraced(function* (userId, id) {
@@ -312,7 +316,7 @@ const make = Effect.gen(function* () {
     list: directory.list,
     find,
     create: Effect.fn("MailDomains.create")(function* (userId, text) {
-      const name = domainNameOf(text)
+      const name = mailDomainOf(text)
       if (name === undefined)
         return yield* invalidField("name", `${JSON.stringify(text.slice(0, 100))} is not a domain name`)
       // Before a key is made, which takes a thread 100 ms; a domain that another process has just made is met below.
@@ -326,7 +330,7 @@ const make = Effect.gen(function* () {
         private_key: made.privateKey
       } as const
       return yield* Effect.catchIf(
-        directory.insertFor(userId, row, domainLimits.mailDomainsPerUser, { id }),
+        directory.insertFor(userId, row, limits.mailDomainsPerUser, { id }),
         isTaken,
         () => alreadyThere
       )
@@ -338,7 +342,7 @@ const make = Effect.gen(function* () {
     remove: (userId, id) => Effect.asVoid(directory.remove(id, userId)),
     signingKeys,
     mayTell,
-    lookAgain: lookingAgain(sql, directory, lookAt)
+    lookAgain: lookingAgain(sql, directory, limits, lookAt)
   })
 })
 

@@ -2,36 +2,26 @@ import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import {
-  type BadRequest,
-  Conflict,
-  invalidField,
-  type NotFound,
-  type ServiceUnavailable
-} from "#schemas/core/Problem.ts"
-import { type Email, type MailAttempt, mailListDefault, type MailStatus } from "#schemas/mail/Email.ts"
+import type { Page } from "#schemas/core/Page.ts"
+import { Conflict, type NotFound, type ServiceUnavailable } from "#schemas/core/Problem.ts"
+import type { Email, MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
+import { addressOf } from "#streams/mail/Addresses.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import * as DeliveryRecords from "../delivery/DeliveryRecords.ts"
+import * as MailMetrics from "../MailMetrics.ts"
 
-export interface Page {
-  readonly limit?: number | undefined
-  readonly offset?: number | undefined
-}
-
-interface Filter extends Page {
+interface Filter {
   readonly status?: MailStatus | undefined
   readonly to?: string | undefined
   readonly campaign?: string | undefined
   readonly since?: string | undefined
 }
 
-/** A page of a list, as it was asked for. */
-export const pageOf = ({ limit = mailListDefault, offset = 0 }: Page) => ({ limit, offset })
-
+/** The page, and how many there are on all of them. */
 interface Meta {
-  readonly meta: { readonly limit: number; readonly offset: number; readonly total: number }
+  readonly meta: Page & { readonly total: number }
 }
 
 /** The mails of owners, and what became of their recipients. Source: contract/mail#reading. */
@@ -40,8 +30,9 @@ export class Emails extends Context.Service<
   {
     readonly list: (
       owner: string,
-      filter: Filter
-    ) => Effect.Effect<Meta & { readonly emails: ReadonlyArray<Email> }, BadRequest | SqlError>
+      filter: Filter,
+      page: Page
+    ) => Effect.Effect<Meta & { readonly emails: ReadonlyArray<Email> }, SqlError>
     /** Waits so many seconds at most while a recipient's first attempt is under way, or to come. */
     readonly read: (
       owner: string,
@@ -82,7 +73,7 @@ export class Emails extends Context.Service<
             }
             return email
           }),
-        ...parts(sql, found, messageOf)
+        ...parts(sql, found, messageOf, yield* MailMetrics.make)
       })
     })
   )
@@ -132,13 +123,16 @@ const statements = (sql: SqlClient) => {
       ([row]) => (row === undefined ? Effect.fail(notFound("Mail")) : Effect.succeed(shown(row)))
     )
 
-  const listed = Effect.fnUntraced(function* (owner: string, filter: Filter) {
-    const { campaign, since, status, to } = filter
-    if (since !== undefined && Number.isNaN(Date.parse(since)))
-      return yield* invalidField("since", "expected an ISO-8601 instant")
+  const listed = Effect.fnUntraced(function* (
+    owner: string,
+    { campaign, since, status, to }: Filter,
+    page: Page
+  ) {
     const ofRecipient: ReadonlyArray<Fragment> = [
       ...(status === undefined ? [] : [sql`d.status = ${status}`]),
-      ...(to === undefined ? [] : [sql`d.user_id = ${owner} AND lower(d.address) = lower(${to})`])
+      ...(to === undefined
+        ? []
+        : [sql`d.user_id = ${owner} AND lower(d.address) = ${(addressOf(to)?.address ?? to).toLowerCase()}`])
     ]
     const where = sql.and([
       sql`m.user_id = ${owner}`,
@@ -148,7 +142,6 @@ const statements = (sql: SqlClient) => {
         ? []
         : [sql`EXISTS (SELECT FROM mail_deliveries d WHERE d.message_id = m.id AND ${sql.and(ofRecipient)})`])
     ])
-    const page = pageOf(filter)
     const rows = yield* sql<EmailRow>`SELECT ${columns} FROM mail_messages m WHERE ${where}
       ORDER BY m.seq DESC LIMIT ${page.limit} OFFSET ${page.offset}`
     const [count] = yield* sql<{
@@ -162,7 +155,8 @@ const statements = (sql: SqlClient) => {
 const parts = (
   sql: SqlClient,
   found: (owner: string, id: string) => Effect.Effect<Email, NotFound | SqlError>,
-  messageOf: Effect.Success<typeof DeliveryRecords.make>["messageOf"]
+  messageOf: Effect.Success<typeof DeliveryRecords.make>["messageOf"],
+  metrics: MailMetrics.MailMetrics
 ): Pick<Emails["Service"], "attempts" | "cancel" | "raw"> => ({
   attempts: Effect.fnUntraced(function* (owner: string, id: string) {
     yield* found(owner, id)
@@ -183,5 +177,6 @@ const parts = (
       yield* sql`UPDATE mail_deliveries SET status = 'canceled', ended_at = now(), next_attempt_at = NULL
       WHERE message_id = ${id} AND user_id = ${owner} AND status IN ('queued', 'deferred') RETURNING 1`
     if (ended.length === 0) return yield* Conflict.of("No delivery of this mail waits")
+    for (const _ of ended) metrics.ended("canceled")
   })
 })

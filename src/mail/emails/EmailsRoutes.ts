@@ -2,6 +2,8 @@ import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
+import { pageOf } from "#schemas/core/Page.ts"
+import { mailListDefault } from "#schemas/mail/Email.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
 import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { Emails } from "./Emails.ts"
@@ -27,7 +29,9 @@ const emails = HttpApiBuilder.group(
     const { retry } = yield* MailRetries
     const stats = yield* MailStats
     return handlers
-      .handle("listEmails", ({ query }) => asOwner((owner) => log.list(owner, query)))
+      .handle("listEmails", ({ query }) =>
+        asOwner((owner) => log.list(owner, query, pageOf(query, mailListDefault)))
+      )
       .handle("readEmail", ({ params, query }) =>
         Effect.flatMap(CurrentKey, ({ ownerId }) => log.read(ownerId, params.id, query.wait ?? 0))
       )
@@ -59,7 +63,9 @@ const inbox = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const mails = yield* Inbox
     return handlers
-      .handle("listInbox", ({ query }) => asOwner((owner) => mails.list(owner, query)))
+      .handle("listInbox", ({ query }) =>
+        asOwner((owner) => mails.list(owner, pageOf(query, mailListDefault)))
+      )
       .handle("readInboxMail", ({ params }) =>
         Effect.map(
           asOwner((owner) => mails.read(owner, params.id)),

@@ -1,11 +1,11 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { Page } from "#schemas/core/Page.ts"
 import type { NotFound, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { InboxMail } from "#schemas/mail/Email.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import * as DeliveryRecords from "../delivery/DeliveryRecords.ts"
-import { type Page, pageOf } from "./Emails.ts"
 
 interface Row extends Omit<InboxMail, "from" | "received_at"> {
   readonly from_address: string
@@ -45,8 +45,7 @@ export class Inbox extends Context.Service<
       const sql = yield* SqlClient
       const { messageOf } = yield* DeliveryRecords.make
       return Inbox.of({
-        list: Effect.fnUntraced(function* (owner: string, asked: Page) {
-          const page = pageOf(asked)
+        list: Effect.fnUntraced(function* (owner: string, page: Page) {
           const rows =
             yield* sql<Row>`SELECT i.delivery_id AS id, i.message_id AS email_id, i.address, m.from_address,
               m.subject, i.received_at

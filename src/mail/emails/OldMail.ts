@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import * as Sweeps from "#src/infra/jobs/Sweeps.ts"
 
-/** Deletes, some at a time: bodies after 30 days, mails after 90, the inbox of the sandbox after 7. Source: contract/mail#reading. */
+/** Deletes, some at a time: bodies 30 days after their first try was due, mails after 90, the inbox of the sandbox after 7. Source: contract/mail#reading. */
 export const deleteOldMail = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const sql = yield* SqlClient
@@ -15,7 +15,7 @@ export const deleteOldMail = Effect.gen(function* () {
   const before = (days: number) => sql`now() - ${days} * interval '1 day'`
   yield* whole(sql`UPDATE mail_messages SET bytes = NULL, store = NULL, sha256 = NULL WHERE id IN (
     SELECT id FROM mail_messages WHERE created_at < ${before(limits.mailBodyDays)}
-      AND (bytes IS NOT NULL OR sha256 IS NOT NULL) LIMIT ${most})
+      AND coalesce(send_at, created_at) < ${before(limits.mailBodyDays)} AND (bytes IS NOT NULL OR sha256 IS NOT NULL) LIMIT ${most})
     RETURNING 1`)
   yield* whole(sql`WITH gone AS (
       DELETE FROM mail_messages WHERE id IN (

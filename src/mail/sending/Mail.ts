@@ -56,7 +56,8 @@ export class Mail extends Context.Service<
         yield* allowed(caller, fields.from.domain)
         const id = newId("eml")
         const headerId = `${id}@${fields.from.domain}`
-        const dateMillis = yield* Clock.currentTimeMillis
+        // Receivers distrust mail that is days old when it comes.
+        const dateMillis = dueMillis(fields, yield* Clock.currentTimeMillis)
         const owner = caller.ownerId
         const composed = yield* composer.compose({ owner, fields, messageId: `<${headerId}>`, dateMillis })
         const written = yield* accept({ id, headerId, caller, fields, composed })
@@ -84,6 +85,10 @@ export class Mail extends Context.Service<
     })
   )
 }
+
+/** When the first try is made. */
+const dueMillis = ({ sendAtMillis }: MailFields, nowMillis: number): number =>
+  Math.max(sendAtMillis ?? nowMillis, nowMillis)
 
 const slow = ServiceUnavailable.of("The database is slow; nothing was sent")
 
@@ -126,7 +131,7 @@ const makeAccept = Effect.gen(function* () {
   return Effect.fnUntraced(function* (
     ready: Ready
   ): Effect.fn.Return<Effect.Effect<void, Problem | SqlError>, Problem, Scope.Scope> {
-    const { caller, composed, id } = ready
+    const { caller, composed, fields, id } = ready
     if (composed.length <= limits.mailRowBytes) return sql.withTransaction(insert(ready, undefined))
     const { length } = composed
     const incoming = { userId: caller.ownerId, pool: "mail" as const, maxBytes: length, quotaBytes: null }
@@ -134,7 +139,7 @@ const makeAccept = Effect.gen(function* () {
     const staged = yield* Effect.mapError(stage(sourceOf(composed)), full)
     // A day behind its row, which a sweep makes forget it.
     const keptMillis = (limits.mailBodyDays + 1) * daySeconds * 1_000
-    const expiresAt = new Date((yield* Clock.currentTimeMillis) + keptMillis)
+    const expiresAt = new Date(dueMillis(fields, yield* Clock.currentTimeMillis) + keptMillis)
     const owner = { userId: caller.ownerId, pool: "mail" as const, source: "mail", expiresAt }
     return publish([staged], ([blob]) =>
       blob === undefined

@@ -3,7 +3,6 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { AppConfig } from "#src/Config.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
 import type { Limits } from "#src/Limits.ts"
-import { domainLimits } from "../domains/DomainSettings.ts"
 import { makeDirect } from "./Direct.ts"
 import { makeMxLookup } from "./MxHosts.ts"
 import { smtpLimits } from "./SmtpLimits.ts"
@@ -22,7 +21,7 @@ export class MailRoute extends Context.Service<MailRoute, Transport>()("signalbo
         return yield* makeSmtpRelay({ server: smtpServer, ...named, limits: smtpLimits })
       }
       if (mailDirect !== undefined) {
-        const { mailDnsTries: tries, mailDnsTryMillis: tryMillis } = domainLimits
+        const { mailDnsTries: tries, mailDnsTryMillis: tryMillis } = limits
         const lookUp = makeMxLookup({ servers: mailDomains.nameServers, tryMillis, tries })
         return makeDirect({ ...mailDirect, egress: yield* Egress, lookUp, limits: smtpLimits })
       }

@@ -80,6 +80,12 @@ export const handedOf = (end: TransactionEnd, characters: number): Handed => {
   return { _tag: tag, reply: cleaned(text, characters) }
 }
 
+/**
+ * Whether a refusal says that there is no such mailbox: it is not there, its domain is not, it has moved, its domain takes no
+ * mail. 5.1.7 and 5.1.8 speak of the sender. Source: RFC 3463, 3.2; RFC 7505, 4.
+ */
+export const saysNoMailbox = (reply: string): boolean => /^5\d\d[ -]5\.1\.(?:[1236]|10)(?!\d)/.test(reply)
+
 /** Whether the connection takes another message after it, once RSET has ended a refused envelope. */
 export const staysUsable = (end: TransactionEnd): boolean => {
   if (end.phase === "withdrawn" || end.phase === "data") return false

@@ -106,6 +106,23 @@ describe("attempts at a host", () => {
     assert.deepStrictEqual(times(4, () => enter("a", 4)).map(isIn), [true, true, true, true])
   })
 
+  it("rest until the probe is over, or until nobody has come to make it", () => {
+    const { enter, gates, pass } = opened({ failuresMax: 1 })
+    assert.isFalse(gates.isResting("a"))
+    leave(enter("a", 1), "failed")
+    assert.isTrue(gates.isResting("a"))
+    pass(options.openMinMillis + options.pauseMillis)
+    assert.isTrue(gates.isResting("a"), "the probe may be on its way")
+    const probe = enter("a", 1)
+    pass(options.openMaxMillis)
+    assert.isTrue(gates.isResting("a"), "the probe hangs")
+    leave(probe, "failed")
+    pass(2 * options.openMinMillis + 2 * options.pauseMillis)
+    assert.isFalse(gates.isResting("a"))
+    leave(enter("a", 1))
+    assert.isFalse(gates.isResting("a"))
+  })
+
   it("that failed fewer times, or had an answer in between, do not rest; nothing is kept of a host that is well", () => {
     const { enter, gates } = opened()
     for (let n = 0; n < 20; n++) leave(enter("a", 4), n % 5 === 4 ? "well" : "failed")

@@ -116,6 +116,11 @@ layer(relayed({ jobCountsMillis: 100 }), live)("a relay that is down", (it) => {
         "it expires",
         Effect.map(read(id), (email) => statusesOf(email)[0] === "expired")
       )
+      // No mail is left that would ask whether the relay is back.
+      yield* eventually(
+        "the pause is over",
+        Effect.map((yield* Readiness).ask("mail"), (state) => state?.status === "up")
+      )
       sink.play({})
     })
   )

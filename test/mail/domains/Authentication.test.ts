@@ -5,8 +5,7 @@ import { authenticate, type DNSResolver } from "mailauth"
 import { createTransport } from "nodemailer"
 import type { MailDomains } from "#src/mail/domains/MailDomains.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
-import { TestServer } from "#test/harness/TestServer.ts"
-import { DomainStage, domainStage, newName, path, shown } from "./DomainStage.ts"
+import { DomainStage, domainStage, makeOwner, shown } from "./DomainStage.ts"
 
 const live = { excludeTestServices: true, timeout: 120_000 } as const
 
@@ -63,15 +62,10 @@ layer(domainStage, live)("an independent checker", (it) => {
     "accepts mail from a domain and from its sub-domains, once the lines of the zone are published",
     () =>
       Effect.gen(function* () {
-        const dns = yield* DnsServer
-        const { ask, makeUser } = yield* TestServer
         const { domains } = yield* DomainStage
         const verdicts = yield* makeVerdicts
-        const { id: userId, key } = yield* makeUser()
-        const name = newName()
-        const { id, records } = shown(201, yield* ask("POST", path, { key, json: { name } }))
-        dns.zone(...records.map(({ zone }) => zone))
-        shown(200, yield* ask("POST", `${path}/${id}/verify`, { key }))
+        const { id: userId, own } = yield* makeOwner
+        const { name } = yield* own()
         const signed = (from: string) =>
           Effect.promise(() => signedMail(from, domains.signingKeys(userId, from.split("@")[1] ?? "")))
         const message = yield* signed(`a@${name}`)
@@ -93,22 +87,18 @@ layer(domainStage, live)("an independent checker", (it) => {
   it.effect("accepts every message that was signed before, during and after a rotation", () =>
     Effect.gen(function* () {
       const dns = yield* DnsServer
-      const { ask, makeUser } = yield* TestServer
       const { domains } = yield* DomainStage
       const verdicts = yield* makeVerdicts
-      const { id: userId, key } = yield* makeUser()
-      const name = newName()
-      const { id, records } = shown(201, yield* ask("POST", path, { key, json: { name } }))
-      const verify = Effect.map(ask("POST", `${path}/${id}/verify`, { key }), (answer) => shown(200, answer))
-      dns.zone(...records.map(({ zone }) => zone))
-      yield* verify
+      const { id: userId, own, rotate, verified } = yield* makeOwner
+      const { id, name } = yield* own()
+      const verify = verified(id)
       const from = `a@${name}`
       const messages: Array<Buffer> = []
       const send = Effect.promise(async () => {
         messages.push(await signedMail(from, domains.signingKeys(userId, name)))
       })
       yield* send
-      const rotated = shown(200, yield* ask("POST", `${path}/${id}/rotate`, { key }))
+      const rotated = shown(200, yield* rotate(id))
       yield* send
       yield* verify
       yield* send

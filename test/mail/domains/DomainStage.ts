@@ -80,8 +80,38 @@ export const domainStageWith = (changes: ConfigChanges, upkeep: typeof domainUpk
     })
   ).pipe(Layer.provideMerge(DnsServer.layer))
 
-/** Looks are made when a test asks for them. */
-export const domainStage = domainStageWith({}, Layer.empty)
+/** Looks are made when a test asks for them. A question without an answer is given up after 1.75 s, as 250, 500 and 1,000 ms. */
+export const domainStage = domainStageWith(
+  { limits: { mailDnsTryMillis: 250, mailDnsTries: 3 } },
+  Layer.empty
+)
+
+/** A user, whose requests name a domain by its id. */
+export const makeOwner = Effect.gen(function* () {
+  const { ask, makeUser } = yield* TestServer
+  const { id, key } = yield* makeUser()
+  const dns = yield* DnsServer
+  const create = (name: string) =>
+    Effect.map(ask("POST", path, { key, json: { name } }), (answer) => shown(201, answer))
+  const verify = (domainId: string) => ask("POST", `${path}/${domainId}/verify`, { key })
+  return {
+    id,
+    key,
+    create,
+    verify,
+    verified: (domainId: string) => Effect.map(verify(domainId), (answer) => shown(200, answer)),
+    read: (domainId: string) =>
+      Effect.map(ask("GET", `${path}/${domainId}`, { key }), (answer) => shown(200, answer)),
+    rotate: (domainId: string) => ask("POST", `${path}/${domainId}/rotate`, { key }),
+    remove: (domainId: string) => ask("DELETE", `${path}/${domainId}`, { key }),
+    /** a domain whose records are published and seen */
+    own: Effect.fnUntraced(function* (name = newName()) {
+      const domain = yield* create(name)
+      dns.zone(...domain.records.filter(({ kind }) => kind !== "bounce").map(({ zone }) => zone))
+      return shown(200, yield* verify(domain.id))
+    })
+  }
+})
 
 export const path = "/api/v1/emails/domains"
 

@@ -4,42 +4,24 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { unsealed } from "#src/mail/domains/DomainKeys.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
-import { DomainStage, domainStage, faultOf, newName, path, shown, statuses } from "./DomainStage.ts"
+import {
+  DomainStage,
+  domainStage,
+  faultOf,
+  makeOwner,
+  newName,
+  path,
+  shown,
+  statuses
+} from "./DomainStage.ts"
 
 const live = { excludeTestServices: true, timeout: 120_000 } as const
-
-/** A person, and requests of theirs. */
-const person = Effect.gen(function* () {
-  const { ask, makeUser } = yield* TestServer
-  const { id, key } = yield* makeUser()
-  const dns = yield* DnsServer
-  const create = (name: string) =>
-    Effect.map(ask("POST", path, { key, json: { name } }), (answer) => shown(201, answer))
-  const verify = (domainId: string) => ask("POST", `${path}/${domainId}/verify`, { key })
-  return {
-    id,
-    key,
-    create,
-    verify,
-    verified: (domainId: string) => Effect.map(verify(domainId), (answer) => shown(200, answer)),
-    read: (domainId: string) =>
-      Effect.map(ask("GET", `${path}/${domainId}`, { key }), (answer) => shown(200, answer)),
-    rotate: (domainId: string) => ask("POST", `${path}/${domainId}/rotate`, { key }),
-    remove: (domainId: string) => ask("DELETE", `${path}/${domainId}`, { key }),
-    /** a domain whose records are published and seen */
-    own: Effect.fnUntraced(function* (name = newName()) {
-      const domain = yield* create(name)
-      dns.zone(...domain.records.filter(({ kind }) => kind !== "bounce").map(({ zone }) => zone))
-      return shown(200, yield* verify(domain.id))
-    })
-  }
-})
 
 layer(domainStage, live)("domains of mail", (it) => {
   it.effect("are made with the records to publish, and verified once these are seen", () =>
     Effect.gen(function* () {
       const dns = yield* DnsServer
-      const { create, read, verified } = yield* person
+      const { create, read, verified } = yield* makeOwner
       const name = newName()
       const domain = yield* create(name.toUpperCase())
       assert.match(domain.id, /^dom_[0-9A-Za-z]{22}$/)
@@ -68,7 +50,7 @@ layer(domainStage, live)("domains of mail", (it) => {
   it.effect("are verified by the DKIM record alone, over TCP too where an answer is long", () =>
     Effect.gen(function* () {
       const dns = yield* DnsServer
-      const { create, verified } = yield* person
+      const { create, verified } = yield* makeOwner
       const name = newName()
       const { id, records } = yield* create(name)
       dns.truncate(true)
@@ -95,7 +77,7 @@ layer(domainStage, live)("domains of mail", (it) => {
   it.effect("have the DMARC policy of a name above them", () =>
     Effect.gen(function* () {
       const dns = yield* DnsServer
-      const { create, verified } = yield* person
+      const { create, verified } = yield* makeOwner
       const above = newName()
       const { id } = yield* create(`news.mail.${above}`)
       const key = `dmarc _dmarc.news.mail.${above}`
@@ -109,7 +91,7 @@ layer(domainStage, live)("domains of mail", (it) => {
   it.effect("stay as they are where DNS gives no answer, and say why", () =>
     Effect.gen(function* () {
       const dns = yield* DnsServer
-      const { own, verified } = yield* person
+      const { own, verified } = yield* makeOwner
       const { id, name } = yield* own()
       const dkim = `sb1._domainkey.${name}`
       for (const [fault, reason] of [
@@ -136,8 +118,8 @@ layer(domainStage, live)("domains of mail", (it) => {
     Effect.gen(function* () {
       const dns = yield* DnsServer
       const { domains } = yield* DomainStage
-      const first = yield* person
-      const second = yield* person
+      const first = yield* makeOwner
+      const second = yield* makeOwner
       const { id, name } = yield* first.own()
       const other = yield* second.create(name)
       assert.isFalse((yield* second.verified(other.id)).verified)
@@ -168,7 +150,7 @@ layer(domainStage, live)("domains of mail", (it) => {
     Effect.gen(function* () {
       const dns = yield* DnsServer
       const sql = yield* SqlClient
-      const [first, second] = [yield* person, yield* person]
+      const [first, second] = [yield* makeOwner, yield* makeOwner]
       for (let round = 0; round < 5; round++) {
         const name = newName()
         const [one, other] = [yield* first.create(name), yield* second.create(name)]
@@ -188,7 +170,7 @@ layer(domainStage, live)("domains of mail", (it) => {
   it.effect("are not changed by a look at keys that they have no more", () =>
     Effect.gen(function* () {
       const dns = yield* DnsServer
-      const { own, read, rotate, verify } = yield* person
+      const { own, read, rotate, verify } = yield* makeOwner
       const { id, name } = yield* own()
       dns.fail(`_dmarc.${name}`, "silent")
       dns.questions.length = 0
@@ -208,7 +190,7 @@ layer(domainStage, live)("domains of mail", (it) => {
     Effect.gen(function* () {
       const dns = yield* DnsServer
       const { domains } = yield* DomainStage
-      const [greedy, other] = [yield* person, yield* person]
+      const [greedy, other] = [yield* makeOwner, yield* makeOwner]
       const { id, name } = yield* greedy.create(newName())
       const { id: others } = yield* other.create(newName())
       dns.fail(`sb1._domainkey.${name}`, "silent")
@@ -229,7 +211,7 @@ layer(domainStage, live)("domains of mail", (it) => {
       const dns = yield* DnsServer
       const sql = yield* SqlClient
       const { domains } = yield* DomainStage
-      const { id: userId, own, read, rotate, verified } = yield* person
+      const { id: userId, own, read, rotate, verified } = yield* makeOwner
       const { id, name } = yield* own()
       const signer = () => domains.signingKeys(userId, name).map(({ selector }) => selector)
       const answers = yield* Effect.all([rotate(id), rotate(id), rotate(id)], { concurrency: "unbounded" })
@@ -270,7 +252,7 @@ layer(domainStage, live)("domains of mail", (it) => {
       const sql = yield* SqlClient
       const { logged } = yield* TestServer
       const { domains } = yield* DomainStage
-      const { create, own, read } = yield* person
+      const { create, own, read } = yield* makeOwner
       const [kept, lost, old] = [yield* own(), yield* own(), yield* create(newName())]
       dns.txt(`sb1._domainkey.${lost.name}`)
       yield* domains.lookAgain
@@ -296,8 +278,8 @@ layer(domainStage, live)("domains of mail", (it) => {
       const { makeUser } = yield* TestServer
       const sql = yield* SqlClient
       const { domains } = yield* DomainStage
-      const owner = yield* person
-      const stranger = yield* person
+      const owner = yield* makeOwner
+      const stranger = yield* makeOwner
       const administrator = yield* makeUser("admin")
       const { name } = yield* owner.own()
       const below = yield* owner.own(`news.${name}`)
@@ -334,8 +316,8 @@ layer(domainStage, live)("domains of mail", (it) => {
       const { ask } = yield* TestServer
       const sql = yield* SqlClient
       const { domains } = yield* DomainStage
-      const owner = yield* person
-      const stranger = yield* person
+      const owner = yield* makeOwner
+      const stranger = yield* makeOwner
       const { id, name } = yield* owner.own()
       const others: ReadonlyArray<readonly [string, string]> = [
         ["GET", ""],
@@ -383,7 +365,7 @@ layer(domainStage, live)("domains of mail", (it) => {
       const { ask } = yield* TestServer
       const sql = yield* SqlClient
       const { domains } = yield* DomainStage
-      const owner = yield* person
+      const owner = yield* makeOwner
       const { id, name } = yield* owner.own()
       assert.strictEqual((yield* ask("DELETE", `/api/v1/admin/users/${owner.id}`)).status, 200)
       yield* domains.lookAgain
@@ -391,7 +373,7 @@ layer(domainStage, live)("domains of mail", (it) => {
         yield* sql`SELECT deleted_at IS NOT NULL AS is_gone, length(private_key) AS length FROM mail_domains WHERE id = ${id}`,
         [{ is_gone: true, length: 0 }]
       )
-      const heir = yield* person
+      const heir = yield* makeOwner
       assert.isTrue((yield* heir.own(`x.${name}`)).verified)
     })
   )
@@ -400,7 +382,7 @@ layer(domainStage, live)("domains of mail", (it) => {
     Effect.gen(function* () {
       const { ask } = yield* TestServer
       const sql = yield* SqlClient
-      const { create, id: userId, key, remove } = yield* person
+      const { create, id: userId, key, remove } = yield* makeOwner
       const make = (json: object) => Effect.map(ask("POST", path, { key, json }), faultOf)
       for (const name of ["localhost", "192.0.2.1", "a@b.test", "_x.test", "a b.test", "x".repeat(300)])
         assert.deepStrictEqual(yield* make({ name }), [

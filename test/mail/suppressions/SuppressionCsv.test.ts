@@ -81,6 +81,11 @@ describe("suppressions of a CSV file", () => {
     assert.match(faults[1]?.error ?? "", /^reason: /)
     assert.match(faults[2]?.error ?? "", /^note: .*200/)
     assert.match(faults[3]?.error ?? "", /quotation mark/)
+    assert.strictEqual(
+      read(`${"x".repeat(200)}\u202e@`).faults[0]?.error,
+      `address: "${"x".repeat(100)}…" is neither an address nor *@ and a domain`
+    )
+    assert.include(read("a\u202eb@").faults[0]?.error ?? "", String.raw`"a\u{202e}b@"`)
   })
 
   it("are so many at most, the names of columns not counted", () => {

@@ -3,14 +3,8 @@ import { Result } from "effect"
 import * as fc from "fast-check"
 import addressparser from "nodemailer/lib/addressparser"
 import { domainToASCII } from "node:url"
-import {
-  addressListMax,
-  addressOf,
-  domainOf,
-  readAddress,
-  readAddresses,
-  readName
-} from "#streams/mail/Addresses.ts"
+import { addressListMax, addressOf, readAddress, readAddresses, readName } from "#streams/mail/Addresses.ts"
+import { domainNameOf } from "#streams/mail/DomainName.ts"
 import type { Mailbox } from "#streams/mail/MailFields.ts"
 
 const faultOf = (text: string): string | undefined => {
@@ -138,12 +132,12 @@ describe("an address", () => {
     const bucher = [null, "a@xn--bcher-kva.example"] as const
     const list = "a@Bücher.example, a@bu\u0308cher.example, a@xn--BCHER-kva.example"
     assert.deepStrictEqual(listOf(list), [bucher, bucher, bucher])
-    assert.strictEqual(domainOf("почта.рф"), domainToASCII("почта.рф"))
+    assert.strictEqual(domainNameOf("почта.рф"), domainToASCII("почта.рф"))
     assert.deepStrictEqual(addressOf("a@MAIL.example"), { address: "a@mail.example", domain: "mail.example" })
     assert.isUndefined(addressOf("<a@mail.example>"))
     // A letter of another script is another name, and shows as one.
-    assert.strictEqual(domainOf("\u0430pple.com"), "xn--pple-43d.com")
-    assert.notStrictEqual(domainOf("\u0430pple.com"), "apple.com")
+    assert.strictEqual(domainNameOf("\u0430pple.com"), "xn--pple-43d.com")
+    assert.notStrictEqual(domainNameOf("\u0430pple.com"), "apple.com")
   })
 
   it("has a domain of letters and digits alone: no sign turns into a dot or vanishes", () => {
@@ -159,7 +153,7 @@ describe("an address", () => {
       "\u2488",
       "\ufeff"
     ])
-      assert.isUndefined(domainOf(`exam${sign}ple.com`), JSON.stringify(sign))
+      assert.isUndefined(domainNameOf(`exam${sign}ple.com`), JSON.stringify(sign))
     for (const sign of ["\uff20", "\ufe6b"])
       assert.include(faultOf(`a${sign}b.de`) ?? "", "is not an address")
   })
@@ -346,7 +340,7 @@ describe("whatever is accepted", () => {
   const local = fc.stringMatching(/^[a-zA-Z0-9!#$%&'*+/=?^_`{|}~-]{1,20}(\.[a-zA-Z0-9]{1,10}){0,2}$/)
   const domain = fc
     .stringMatching(/^[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?\.[a-z]{2,8}$/)
-    .filter((text) => domainOf(text) === text)
+    .filter((text) => domainNameOf(text) === text)
   const mailboxes = fc.record({ name, local, domain })
 
   it("is read as itself when it is written again", () => {
