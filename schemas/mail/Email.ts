@@ -182,7 +182,7 @@ export class EmailsApi extends HttpApiGroup.make("emails")
     HttpApiEndpoint.get("readEmailStats", "/emails/stats", {
       query: {
         since: Schema.optionalKey(
-          Timestamp.annotate({ description: `Accepted then or later; absent: ${statsDaysDefault} days ago` })
+          Instant.annotate({ description: `Accepted then or later; absent: ${statsDaysDefault} days ago` })
         ),
         campaign: Schema.optionalKey(line(1, 100))
       },
