@@ -47,6 +47,8 @@ export const mailLimits = {
   /** the inbox of the sandbox keeps so many mails of an owner, for so many days */
   mailInboxShown: 1_000,
   mailInboxDays: 7,
+  /** an address is suppressed after so many soft bounces in a row */
+  mailSoftBounces: 5,
   /** suppressions of one owner; those of bounces, complaints and unsubscribe links come beside them */
   suppressionsPerUser: 1_000_000,
   /** a delivery to `slow@…` of the sandbox takes so long */

@@ -48,7 +48,7 @@ export const make = Effect.gen(function* () {
     Effect.map(
       sql<DeliveryRow>`SELECT d.id, d.message_id, d.address, d.status, d.attempts, d.ending_attempt, m.header_id,
           m.from_address, m.is_bulk, m.unsubscribe_url, m.size, m.bytes, encode(m.sha256, 'hex') AS sha256, extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
-          extract(epoch FROM coalesce(m.send_at, m.created_at))::float8 * 1000 AS due_millis
+          extract(epoch FROM coalesce(d.retried_at, m.send_at, m.created_at))::float8 * 1000 AS due_millis
         FROM mail_deliveries d JOIN mail_messages m ON m.id = d.message_id WHERE d.id = ${id}`,
       ([row]) => row
     )

@@ -7,6 +7,7 @@ import type { Refusal } from "#src/infra/gates/Turns.ts"
 import { again, busy, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import * as MailMetrics from "../MailMetrics.ts"
+import { ReturnPaths } from "../bounces/ReturnPaths.ts"
 import { MailDomains } from "../domains/MailDomains.ts"
 import { signedHead } from "../signing/Dkim.ts"
 import { Suppressions } from "../suppressions/Suppressions.ts"
@@ -206,6 +207,7 @@ const makeHead = Effect.gen(function* () {
 })
 
 const makeHandle = Effect.gen(function* () {
+  const returnPaths = yield* ReturnPaths
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
   const suppressions = yield* Suppressions
@@ -224,7 +226,7 @@ const makeHandle = Effect.gen(function* () {
       deliveryId: row.id,
       owner: job.payload.owner,
       messageId: row.message_id,
-      envelope: { from: row.from_address, to: row.address },
+      envelope: { from: returnPaths.addressOf(row.id) ?? row.from_address, to: row.address },
       message: [turn.head, message],
       ending: Effect.orDie(records.ending(row.id, job.attempt, turn.attempt))
     })

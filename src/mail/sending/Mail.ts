@@ -1,17 +1,9 @@
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Metering, Principal } from "#schemas/core/Authorization.ts"
-import {
-  Forbidden,
-  invalidField,
-  Problem,
-  RateLimited,
-  ServiceUnavailable,
-  StorageFull
-} from "#schemas/core/Problem.ts"
+import type { Principal } from "#schemas/core/Authorization.ts"
+import { invalidField, Problem, ServiceUnavailable, StorageFull } from "#schemas/core/Problem.ts"
 import { EmailId } from "#schemas/mail/Email.ts"
-import { Admission } from "#src/accounts/Admission.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { sourceOf } from "#src/infra/blobs/GatheredSource.ts"
@@ -22,10 +14,10 @@ import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.ts"
 import type { Mailbox, MailFields } from "#streams/mail/MailFields.ts"
 import { MailComposer } from "../composing/MailComposer.ts"
-import { MailDomains } from "../domains/MailDomains.ts"
 import * as MailMetrics from "../MailMetrics.ts"
-import { MailRoute } from "../transports/MailRoute.ts"
 import { mailDeliveries } from "../delivery/MailDeliveries.ts"
+import { Suppressions } from "../suppressions/Suppressions.ts"
+import { makeAllowed, makeBudget } from "./SendingRights.ts"
 
 /** A mail whose fields were read. */
 export interface Sending {
@@ -125,42 +117,6 @@ const onceOf = ({ id, ownerId }: Principal, { attachments, ...fields }: MailFiel
   ]
 })
 
-/** Real mail is from domains that its owner has verified; administrators may send from any. */
-const makeAllowed = Effect.gen(function* () {
-  const { mayTell } = yield* MailDomains
-  const route = yield* MailRoute
-  return Effect.fnUntraced(function* ({ ownerId, role }: Principal, domain: string) {
-    if (route.name === "sandbox" || role === "admin" || (yield* mayTell(ownerId, domain))) return
-    return yield* Forbidden.of(`from: ${domain} is not verified for this account`)
-  })
-})
-
-/** Takes from what an owner may send: so many recipients a minute, and a day. */
-const makeBudget = Effect.gen(function* () {
-  const { takeFrom, takeWindow } = yield* Admission
-  const { mailPerDay, mailRatePerMinute } = (yield* AppConfig).limits
-  const reached = (limit: number, per: string, retryAfterSeconds: number) =>
-    RateLimited.of(`Sending limit reached (${limit} recipients per ${per})`, { retryAfterSeconds })
-  return Effect.fnUntraced(function* (caller: Principal, recipients: number) {
-    const { refusal } = yield* takeFrom(
-      { meter: { ...minute, limit: 2 * mailRatePerMinute }, cost: recipients },
-      caller,
-      { remoteAddress: "" }
-    )
-    if (refusal !== undefined) return yield* reached(mailRatePerMinute, "minute", minute.seconds / 2)
-    const day = { subject: `mail:${caller.ownerId}`, limit: mailPerDay, seconds: daySeconds }
-    const { allowed, resetSeconds } = yield* takeWindow({ ...day, cost: recipients })
-    if (!allowed) return yield* reached(mailPerDay, "day", resetSeconds)
-  })
-})
-
-/** A bucket of two minutes, so that bursts may be twice the rate. */
-const minute: Omit<Metering["meter"], "limit"> = {
-  name: "Mail recipients",
-  per: "owner",
-  shape: "bucket",
-  seconds: 120
-}
 const daySeconds = 86_400
 
 /** A mail that is ready to be written down. */
@@ -206,6 +162,8 @@ const makeInsert = Effect.gen(function* () {
   const sql = yield* SqlClient
   const jobs = yield* Jobs
   const blobs = yield* BlobStore
+  const suppressions = yield* Suppressions
+  const metrics = yield* MailMetrics.make
 
   return Effect.fnUntraced(function* (
     { caller, composed, fields, headerId, id, recipients: named }: Ready,
@@ -232,13 +190,22 @@ const makeInsert = Effect.gen(function* () {
       send_at: sendAt
     })}`
     const recipients = named.map((recipient) => ({ ...recipient, delivery: newId("mdl") }))
-    yield* sql`INSERT INTO mail_deliveries (id, message_id, place, user_id, kind, address, next_attempt_at)
-      SELECT d.id, ${id}, d.place, ${owner}, d.kind, d.address, coalesce(${sendAt}::timestamptz, now())
+    const addresses = recipients.map(({ address }) => address)
+    const suppressed = yield* suppressions.of(owner, addresses, isBulk)
+    yield* sql`INSERT INTO mail_deliveries
+        (id, message_id, place, user_id, kind, address, status, last_reply, next_attempt_at, ended_at)
+      SELECT d.id, ${id}, d.place, ${owner}, d.kind, d.address,
+        CASE d.reason WHEN '' THEN 'queued' ELSE 'suppressed' END, nullif(d.reason, ''),
+        CASE d.reason WHEN '' THEN coalesce(${sendAt}::timestamptz, now()) END, CASE d.reason WHEN '' THEN NULL ELSE now() END
       FROM unnest(${recipients.map(({ delivery }) => delivery)}::text[], ${recipients.map(({ kind }) => kind)}::text[],
-        ${recipients.map(({ address }) => address)}::text[]) WITH ORDINALITY AS d(id, kind, address, place)`
+        ${addresses}::text[], ${addresses.map((address) => suppressed.get(address) ?? "")}::text[])
+        WITH ORDINALITY AS d(id, kind, address, reason, place)`
+    yield* sql.afterCommit(Effect.sync(() => suppressed.forEach(() => metrics.ended("suppressed"))))
+    const due = recipients.filter(({ address }) => !suppressed.has(address))
+    if (due.length === 0) return
     yield* jobs.offer(
       mailDeliveries,
-      recipients.map(({ delivery }) => ({
+      due.map(({ delivery }) => ({
         id: delivery,
         lane: delivery,
         payload: { message: id, owner },
