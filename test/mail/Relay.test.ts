@@ -238,7 +238,8 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
     () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient
-        const { sent } = yield* makeRelayed({ rcpt: "451 4.3.0 not now\r\n" })
+        const { ask } = yield* TestServer
+        const { key, sent } = yield* makeRelayed({ rcpt: "451 4.3.0 not now\r\n" })
         const id = yield* sent()
         for (const [index, minutes] of [1, 5, 15, 30, 60, 60].entries()) {
           const rows = sql<{ attempts: number; minutes: number; waits: boolean }>`SELECT d.attempts,
@@ -252,8 +253,10 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
           const [row] = yield* rows
           assert.strictEqual(row?.attempts, index + 1)
           assert.closeTo(row?.minutes ?? 0, minutes, minutes / 10 + 0.001)
-          yield* hurry
+          if (index < 5) yield* hurry
         }
+        // Other tests hurry what waits.
+        assert.strictEqual((yield* ask("POST", `/api/v1/emails/${id}/cancel`, { key })).status, 200)
       })
   )
 
