@@ -19,6 +19,8 @@ import { Inbox } from "./emails/Inbox.ts"
 import { MailRetries } from "./emails/MailRetries.ts"
 import { MailStats } from "./emails/MailStats.ts"
 import * as OldMail from "./emails/OldMail.ts"
+import * as SmtpListener from "./listener/SmtpListener.ts"
+import { Submissions } from "./listener/Submissions.ts"
 import { telemetry } from "./MailTelemetry.ts"
 import { Mail } from "./sending/Mail.ts"
 import { sendMailRoutes } from "./sending/SendMailRoutes.ts"
@@ -53,6 +55,8 @@ const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(
   Layer.provide([EmailsRoutes.layer, DomainsRoutes.layer, SuppressionsRoutes.layer, BouncesRoutes.layer])
 )
 
+const listener = SmtpListener.layer.pipe(Layer.provide(Submissions.layer))
+
 export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
@@ -61,6 +65,7 @@ export const server: RoomServer = {
     telemetry,
     domainUpkeep,
     UnsubscribeRoutes.layer,
+    listener,
     Forwards.layer
   ).pipe(Layer.provide(services)),
   raw: RawRoutes.addRaw(sendMailRoutes).pipe(Layer.provide(services)),
