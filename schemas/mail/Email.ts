@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Authorization } from "../core/Authorization.ts"
+import { Authorization, OpenToCookies } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
 import { pageQuery } from "../core/Page.ts"
@@ -158,6 +158,7 @@ export class EmailsApi extends HttpApiGroup.make("emails")
       success: Raw,
       error: NotFound.plain
     })
+      .annotate(OpenToCookies, true)
       .annotate(OpenApi.Summary, "Read a mail as it is sent")
       .annotate(OpenApi.Description, "Without the signature and headers that each recipient's copy has."),
     HttpApiEndpoint.post("cancelEmail", "/emails/:id/cancel", {
@@ -181,7 +182,7 @@ export class EmailsApi extends HttpApiGroup.make("emails")
     HttpApiEndpoint.get("readEmailStats", "/emails/stats", {
       query: {
         since: Schema.optionalKey(
-          Timestamp.annotate({ description: `Accepted then or later; absent: ${statsDaysDefault} days ago` })
+          Instant.annotate({ description: `Accepted then or later; absent: ${statsDaysDefault} days ago` })
         ),
         campaign: Schema.optionalKey(line(1, 100))
       },
@@ -208,6 +209,18 @@ export class MailInboxApi extends HttpApiGroup.make("mailInbox")
       success: Raw,
       error: NotFound.plain
     }).annotate(OpenApi.Summary, "Read a recipient's copy from the sandbox"),
+    HttpApiEndpoint.get("readInboxHtml", "/emails/inbox/:id/html", {
+      params,
+      success: HttpApiSchema.StreamUint8Array({ contentType: "text/html" }),
+      error: NotFound.plain
+    })
+      .annotate(OpenToCookies, true)
+      .annotate(OpenApi.Summary, "Show the HTML of a recipient's copy")
+      .annotate(
+        OpenApi.Description,
+        "A page for a frame: its policy lets nothing run, load or navigate. 404 where the mail has no HTML. The cookie of " +
+          "a session opens it, too."
+      ),
     HttpApiEndpoint.delete("clearInbox", "/emails/inbox", {
       success: Schema.Struct({ deleted: Schema.Int }).annotate({
         identifier: "ClearedInbox",

@@ -1,9 +1,11 @@
 import { domainLimits } from "./domains/DomainSettings.ts"
+import { smtpLimits } from "./transports/SmtpLimits.ts"
 import { listenerLimits } from "./listener/ListenerSettings.ts"
 
 /** Numbers of mail. Part of `limits` (src/Limits.ts). */
 export const mailLimits = {
   ...domainLimits,
+  ...smtpLimits,
   ...listenerLimits,
   /** body of `POST /send`; above it 413 */
   mailBodyBytes: 36 * 1024 * 1024,

@@ -1,8 +1,4 @@
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -12,6 +8,7 @@ import { eventually } from "#test/harness/Eventually.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { SeededRandom } from "#test/simulation/Seed.ts"
 import type { MailServerOptions } from "./MailServerProcess.ts"
+import { LoadedServers, MailSide } from "./MailSides.ts"
 import { hurry, withLogin } from "./RelayedServer.ts"
 import { startSink } from "./SmtpSink.ts"
 import { plain } from "./Stage.ts"
@@ -22,66 +19,6 @@ const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000)
 const note = `SIMULATION_SEED=${seed} MAIL_KILLS=${kills}`
 
 const stores = FirstBoot.layer.pipe(Layer.provideMerge(TestStores.layer))
-
-/** Processes that have loaded the server and wait to be told to start: loading takes most of a start. */
-class Loaded {
-  private readonly waiting: Array<ReturnType<typeof spawnServer>> = []
-
-  load(): void {
-    this.waiting.push(spawnServer())
-  }
-
-  take(): ReturnType<typeof spawnServer> {
-    return this.waiting.shift() ?? spawnServer()
-  }
-
-  end(): void {
-    for (const child of this.waiting) child.kill("SIGKILL")
-  }
-}
-
-const spawnServer = () =>
-  spawn(process.execPath, [join(import.meta.dirname, "MailServerProcess.ts")], {
-    stdio: ["pipe", "pipe", "pipe"]
-  })
-
-/** One of two servers on a Postgres, which is killed and started again. */
-class Side {
-  url = ""
-  private readonly options: MailServerOptions
-  private readonly loaded: Loaded
-  private child: ReturnType<typeof spawnServer> | undefined
-  private errors = ""
-
-  constructor(options: MailServerOptions, loaded: Loaded) {
-    this.options = options
-    this.loaded = loaded
-    mkdirSync(options.dataDir, { recursive: true })
-  }
-
-  async start(): Promise<void> {
-    const child = this.loaded.take()
-    this.child = child
-    child.stderr.on("data", (chunk) => (this.errors += String(chunk)))
-    child.stdin.end(JSON.stringify(this.options))
-    const port = await new Promise<string>((resolve, reject) => {
-      createInterface({ input: child.stdout }).on("line", (line) => {
-        if (/^\d+$/.test(line)) resolve(line)
-      })
-      child.once("close", () => reject(new Error(`it ended by itself: ${this.errors}`)))
-    })
-    this.url = `http://127.0.0.1:${port}`
-    this.loaded.load()
-  }
-
-  async kill(): Promise<void> {
-    const { child } = this
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const closed = once(child, "close")
-    child.kill("SIGKILL")
-    await closed
-  }
-}
 
 interface Tried {
   readonly address: string
@@ -99,7 +36,7 @@ const recipientsOf = ({ id, to }: Sent) =>
 
 /** Sends until one of the servers has accepted it; a reply that was lost with its server is no acceptance. */
 const send = async (
-  sides: ReadonlyArray<Side>,
+  sides: ReadonlyArray<MailSide>,
   key: string,
   random: SeededRandom,
   name: string
@@ -128,10 +65,10 @@ const underKills = Effect.fnUntraced(function* (
   const { newAdminKey: key = "" } = yield* FirstBoot
   const { dataDir, databaseUrl } = yield* TestStores
   const random = new SeededRandom(seed)
-  const loaded = new Loaded()
+  const loaded = new LoadedServers()
   const sides = [0, 1].map((n) => {
     const own = { databaseUrl, dataDir: join(dataDir, `${name}${n}`), leaseMillis: 1_500 }
-    return new Side({ ...options, ...own }, loaded)
+    return new MailSide({ ...options, ...own }, loaded)
   })
   yield* Effect.addFinalizer(() =>
     Effect.promise(async () => {

@@ -35,7 +35,8 @@ const config = AppConfig.layerOf({
     ratePerMinute: 1_000_000,
     rateBurst: 1_000_000,
     mailRatePerMinute: 1_000_000,
-    mailPerDay: 1_000_000
+    mailPerDay: 1_000_000,
+    mailSendMillis: 120_000
   }
 })
 

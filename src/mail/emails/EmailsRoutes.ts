@@ -6,8 +6,11 @@ import { pageOf } from "#schemas/core/Page.ts"
 import { mailListDefault } from "#schemas/mail/Email.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
 import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
+import { Workers } from "#src/infra/workers/Workers.ts"
 import { Emails } from "./Emails.ts"
 import { Inbox } from "./Inbox.ts"
+import { inboxPage, inboxPageHeaders, readHtml } from "./InboxPage.ts"
 import { MailRetries } from "./MailRetries.ts"
 import { MailStats } from "./MailStats.ts"
 
@@ -62,6 +65,15 @@ const inbox = HttpApiBuilder.group(
   "mailInbox",
   Effect.fnUntraced(function* (handlers) {
     const mails = yield* Inbox
+    const workers = yield* Workers
+    const readPage = Effect.fnUntraced(function* (owner: string, id: string) {
+      const html = yield* readHtml(workers, owner, yield* mails.read(owner, id))
+      if (html === undefined) return yield* notFound("HTML")
+      return HttpServerResponse.text(inboxPage(html), {
+        contentType: "text/html; charset=utf-8",
+        headers: inboxPageHeaders
+      })
+    })
     return handlers
       .handle("listInbox", ({ query }) =>
         asOwner((owner) => mails.list(owner, pageOf(query, mailListDefault)))
@@ -72,6 +84,7 @@ const inbox = HttpApiBuilder.group(
           rawAnswer
         )
       )
+      .handle("readInboxHtml", ({ params }) => asOwner((owner) => readPage(owner, params.id)))
       .handle("clearInbox", () =>
         Effect.map(
           asOwner((owner) => mails.clear(owner)),

@@ -1,7 +1,6 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { type BadRequest, invalidField } from "#schemas/core/Problem.ts"
 import { type EmailStats, type MailStatus, mailStatuses, statsDaysDefault } from "#schemas/mail/Email.ts"
 
 interface Filter {
@@ -12,7 +11,7 @@ interface Filter {
 /** Numbers of an owner's recipients. Source: contract/mail#reading. */
 export class MailStats extends Context.Service<
   MailStats,
-  { readonly of: (owner: string, filter: Filter) => Effect.Effect<EmailStats, BadRequest | SqlError> }
+  { readonly of: (owner: string, filter: Filter) => Effect.Effect<EmailStats, SqlError> }
 >()("signalbox/mail/MailStats") {
   static readonly layer = Layer.effect(
     MailStats,
@@ -47,7 +46,6 @@ const makeOf = (sql: SqlClient) =>
       since === undefined
         ? (yield* Clock.currentTimeMillis) - statsDaysDefault * dayMillis
         : Date.parse(since)
-    if (Number.isNaN(from)) return yield* invalidField("since", "expected an ISO-8601 instant")
     const where = sql.and([
       sql`m.user_id = ${owner}`,
       sql`m.created_at >= ${new Date(from)}`,

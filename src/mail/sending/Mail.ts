@@ -1,5 +1,4 @@
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
-import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { invalidField, Problem, ServiceUnavailable, StorageFull } from "#schemas/core/Problem.ts"
@@ -7,16 +6,14 @@ import { EmailId } from "#schemas/mail/Email.ts"
 import { AppConfig } from "#src/Config.ts"
 import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { sourceOf } from "#src/infra/blobs/GatheredSource.ts"
-import type { NewBlob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.ts"
-import type { Mailbox, MailFields } from "#streams/mail/MailFields.ts"
+import type { MailFields } from "#streams/mail/MailFields.ts"
 import { MailComposer } from "../composing/MailComposer.ts"
 import * as MailMetrics from "../MailMetrics.ts"
-import { mailDeliveries } from "../delivery/MailDeliveries.ts"
-import { Suppressions } from "../suppressions/Suppressions.ts"
+import * as MailRows from "./MailRows.ts"
+import type { NewMail, Recipient } from "./MailRows.ts"
 import { makeAllowed, makeBudget } from "./SendingRights.ts"
 
 /** A mail whose fields were read. */
@@ -64,7 +61,10 @@ export class Mail extends Context.Service<
         const dateMillis = dueMillis(fields, yield* Clock.currentTimeMillis)
         const owner = caller.ownerId
         const composed = yield* composer.compose({ owner, fields, messageId: `<${headerId}>`, dateMillis })
-        const written = yield* accept({ id, headerId, caller, fields, recipients, composed })
+        const written = yield* accept(
+          { id, headerId, caller, fields, recipients, composed },
+          idempotencyKey === undefined
+        )
         const fresh = Effect.as(Effect.andThen(budget(caller, recipients.length), written), id)
         if (idempotencyKey === undefined) {
           yield* fresh
@@ -96,10 +96,6 @@ const dueMillis = ({ sendAtMillis }: MailFields, nowMillis: number): number =>
 
 const slow = ServiceUnavailable.of("The database is slow; nothing was sent")
 
-interface Recipient extends Mailbox {
-  readonly kind: "to" | "cc" | "bcc"
-}
-
 const recipientsOf = ({ fields: { bcc, cc, to }, only }: Sending): ReadonlyArray<Recipient> =>
   [
     ...to.map((mailbox) => ({ ...mailbox, kind: "to" as const })),
@@ -119,26 +115,21 @@ const onceOf = ({ id, ownerId }: Principal, { attachments, ...fields }: MailFiel
 
 const daySeconds = 86_400
 
-/** A mail that is ready to be written down. */
-interface Ready extends Pick<Sending, "caller" | "fields"> {
-  readonly id: string
-  readonly headerId: string
-  readonly recipients: ReadonlyArray<Recipient>
-  readonly composed: Buffer
-}
-
-/** Answers the transaction that accepts a mail: it, its deliveries and their jobs, and where it is long its blob. */
+/**
+ * Answers the transaction that accepts a mail: it, its deliveries and their jobs, and where it is long its blob. `isAlone`:
+ * it is no part of the caller's.
+ */
 const makeAccept = Effect.gen(function* () {
   const { limits } = yield* AppConfig
-  const sql = yield* SqlClient
   const blobs = yield* BlobStore
-  const insert = yield* makeInsert
+  const { insert, insertTogether } = yield* MailRows.make
 
   return Effect.fnUntraced(function* (
-    ready: Ready
+    mail: NewMail,
+    isAlone: boolean
   ): Effect.fn.Return<Effect.Effect<void, Problem | SqlError>, Problem, Scope.Scope> {
-    const { caller, composed, fields, id } = ready
-    if (composed.length <= limits.mailRowBytes) return sql.withTransaction(insert(ready, undefined))
+    const { caller, composed, fields, id } = mail
+    if (composed.length <= limits.mailRowBytes) return isAlone ? insertTogether(mail) : insert(mail)
     const { length } = composed
     const incoming = { userId: caller.ownerId, pool: "mail" as const, maxBytes: length, quotaBytes: null }
     const { publish, stage } = yield* Effect.mapError(blobs.staging(incoming), full)
@@ -150,67 +141,10 @@ const makeAccept = Effect.gen(function* () {
     return publish([staged], ([blob]) =>
       blob === undefined
         ? Effect.void
-        : Effect.andThen(insert(ready, blob), blobs.refer(`mail:${id}`, blob, owner))
+        : Effect.andThen(insert(mail, blob), blobs.refer(`mail:${id}`, blob, owner))
     ).pipe(Effect.mapError(full))
   })
 })
 
 const full = <E extends { readonly _tag: string }>(fault: E | Problem): Problem =>
   fault instanceof Problem ? fault : StorageFull.of("The disk is full; nothing was sent")
-
-const makeInsert = Effect.gen(function* () {
-  const sql = yield* SqlClient
-  const jobs = yield* Jobs
-  const blobs = yield* BlobStore
-  const suppressions = yield* Suppressions
-  const metrics = yield* MailMetrics.make
-
-  return Effect.fnUntraced(function* (
-    { caller, composed, fields, headerId, id, recipients: named }: Ready,
-    blob: NewBlob | undefined
-  ) {
-    const owner = caller.ownerId
-    const { campaign, from, isBulk, sendAtMillis, subject, unsubscribeUrl } = fields
-    const sendAt = sendAtMillis === null ? null : new Date(sendAtMillis)
-    yield* sql`INSERT INTO mail_messages ${sql.insert({
-      id,
-      user_id: owner,
-      key_id: caller.id,
-      header_id: headerId,
-      from_address: from.address,
-      from_name: from.name,
-      subject,
-      campaign,
-      is_bulk: isBulk,
-      unsubscribe_url: unsubscribeUrl,
-      size: composed.length,
-      bytes: blob === undefined ? composed : null,
-      store: blob === undefined ? null : blobs.id,
-      sha256: blob === undefined ? null : Buffer.from(blob.sha256, "hex"),
-      send_at: sendAt
-    })}`
-    const recipients = named.map((recipient) => ({ ...recipient, delivery: newId("mdl") }))
-    const addresses = recipients.map(({ address }) => address)
-    const suppressed = yield* suppressions.of(owner, addresses, isBulk)
-    yield* sql`INSERT INTO mail_deliveries
-        (id, message_id, place, user_id, kind, address, status, last_reply, next_attempt_at, ended_at)
-      SELECT d.id, ${id}, d.place, ${owner}, d.kind, d.address,
-        CASE d.reason WHEN '' THEN 'queued' ELSE 'suppressed' END, nullif(d.reason, ''),
-        CASE d.reason WHEN '' THEN coalesce(${sendAt}::timestamptz, now()) END, CASE d.reason WHEN '' THEN NULL ELSE now() END
-      FROM unnest(${recipients.map(({ delivery }) => delivery)}::text[], ${recipients.map(({ kind }) => kind)}::text[],
-        ${addresses}::text[], ${addresses.map((address) => suppressed.get(address) ?? "")}::text[])
-        WITH ORDINALITY AS d(id, kind, address, reason, place)`
-    yield* sql.afterCommit(Effect.sync(() => suppressed.forEach(() => metrics.ended("suppressed"))))
-    const due = recipients.filter(({ address }) => !suppressed.has(address))
-    if (due.length === 0) return
-    yield* jobs.offer(
-      mailDeliveries,
-      due.map(({ delivery }) => ({
-        id: delivery,
-        lane: delivery,
-        payload: { message: id, owner },
-        ...(sendAt !== null && { notBefore: sendAt })
-      }))
-    )
-  })
-})

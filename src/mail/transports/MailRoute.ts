@@ -5,7 +5,6 @@ import { Egress } from "#src/infra/egress/Egress.ts"
 import type { Limits } from "#src/Limits.ts"
 import { makeDirect } from "./Direct.ts"
 import { makeMxLookup } from "./MxHosts.ts"
-import { smtpLimits } from "./SmtpLimits.ts"
 import { makeSmtpRelay } from "./SmtpRelay.ts"
 import type { Handed, Transport } from "./Transport.ts"
 
@@ -18,12 +17,12 @@ export class MailRoute extends Context.Service<MailRoute, Transport>()("signalbo
       if (smtpServer !== undefined) {
         const { hostname } = mailDomains
         const named = hostname === undefined ? {} : { hostname }
-        return yield* makeSmtpRelay({ server: smtpServer, ...named, limits: smtpLimits })
+        return yield* makeSmtpRelay({ server: smtpServer, ...named, limits })
       }
       if (mailDirect !== undefined) {
         const { mailDnsTries: tries, mailDnsTryMillis: tryMillis } = limits
         const lookUp = makeMxLookup({ servers: mailDomains.nameServers, tryMillis, tries })
-        return makeDirect({ ...mailDirect, egress: yield* Egress, lookUp, limits: smtpLimits })
+        return makeDirect({ ...mailDirect, egress: yield* Egress, lookUp, limits })
       }
       const sql = yield* SqlClient
       const tries = (id: string) =>

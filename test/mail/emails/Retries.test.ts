@@ -10,8 +10,8 @@ const makeRetrying = Effect.gen(function* () {
   const { ask } = yield* TestServer
   const stage = yield* makeStage
   const { get, key, read } = stage
-  const statesOf = (id: string, wait = 0) =>
-    Effect.map(read(id, wait), ({ recipients }) =>
+  const statesOf = (id: string) =>
+    Effect.map(read(id), ({ recipients }) =>
       recipients.map(({ address, attempts, status }) => [address, status, attempts])
     )
   return {
@@ -43,7 +43,6 @@ layer(TestServer.own({ limits: { mailPerDay } }), live)("a retry", (it) => {
     Effect.gen(function* () {
       const { ended, retry, sent, statesOf, unsuppress } = yield* makeRetrying
       const id = yield* sent({ to: "bounce@example.org, ada@example.org" })
-      yield* statesOf(id, 10)
       yield* ended(id)
       // 5.1.1 suppresses the address.
       assert.deepStrictEqual((yield* retry(id)).json, { retried: [], suppressed: ["bounce@example.org"] })
@@ -66,7 +65,6 @@ layer(TestServer.own({ limits: { mailPerDay } }), live)("a retry", (it) => {
       const sql = yield* SqlClient
       const { ended, get, retry, sent, statesOf } = yield* makeRetrying
       const id = yield* sent({ to: "late@example.org, ada@example.org, bob@example.org, eve@example.org" })
-      yield* statesOf(id, 10)
       yield* ended(id)
       yield* sql`UPDATE mail_messages SET created_at = now() - interval '80 hours' WHERE id = ${id}`
       const states = [
@@ -103,13 +101,12 @@ layer(TestServer.own({ limits: { mailPerDay } }), live)("a retry", (it) => {
   it.effect("is 409 where none failed or the body is gone, 404 for others, and counts as sending", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
-      const { ended, key, post, retry, sent, statesOf, unsuppress } = yield* makeRetrying
+      const { ended, key, post, retry, sent, unsuppress } = yield* makeRetrying
       const fine = yield* sent()
-      yield* statesOf(fine, 10)
+      yield* ended(fine)
       const none = yield* retry(fine)
       assert.deepStrictEqual([none.status, textOf(none, "error")], [409, "No delivery of this mail failed"])
       const id = yield* sent({ to: "bounce@example.org" })
-      yield* statesOf(id, 10)
       yield* ended(id)
       yield* unsuppress("bounce@example.org")
       const { makeUser } = yield* TestServer
@@ -176,14 +173,14 @@ layer(TestServer.shared, live)("the numbers of an owner's mail", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient
       const { ask } = yield* TestServer
-      const { get, key, sent, statesOf, suppress } = yield* makeRetrying
+      const { ended, get, key, sent, suppress } = yield* makeRetrying
       const other = yield* makeRetrying
       yield* suppress("eve@example.org")
-      yield* other.statesOf(yield* other.sent(), 10)
+      yield* other.ended(yield* other.sent())
       const one = yield* sent({ to: "ada@example.org, bounce@example.org, eve@example.org" })
       const two = yield* sent({ to: "ada@example.org", headers: { "X-Campaign-ID": "news" } })
       const old = yield* sent({ to: "ada@example.org" })
-      for (const id of [one, two, old]) yield* statesOf(id, 10)
+      for (const id of [one, two, old]) yield* ended(id)
       yield* sql`UPDATE mail_messages SET created_at = '2026-01-02T23:59:00Z' WHERE id = ${two}`
       yield* sql`UPDATE mail_messages SET created_at = '2026-01-01T00:00:00Z' WHERE id = ${old}`
       const json = { message_id: two, recipient: "ada@example.org", type: "complaint" }
