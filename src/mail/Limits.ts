@@ -46,6 +46,9 @@ export const mailLimits = {
   /** how long a read may wait for an end, and how often it looks */
   mailWaitSeconds: 30,
   mailWaitEveryMillis: 200,
+  /** the end of an attempt is written so often at most, where Postgres is away */
+  mailRecordTimes: 60,
+  mailRecordEveryMillis: 1_000,
   /** of a reply of a server */
   mailReplyCharacters: 500,
   /** the inbox of the sandbox keeps so many mails of an owner, for so many days */

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
@@ -73,14 +73,20 @@ export const make = Effect.gen(function* () {
 
   /**
    * Writes an attempt down with the state that it leads to. A delivery that was canceled meanwhile stays so, and one that
-   * another process has gone on with is left to it.
+   * another process has gone on with is left to it. While Postgres is away the reply is known here alone: forgotten, it would
+   * have the mail sent twice.
    */
-  const attempted = yield* gathering(atOnce, (ends: ReadonlyArray<End>) =>
+  const attemptedOnce = yield* gathering(atOnce, (ends: ReadonlyArray<End>) =>
     Effect.as(
       statements.attempted(ends),
       ends.map(() => undefined)
     )
   )
+  const attempted = (end: End) =>
+    Effect.retry(attemptedOnce(end), {
+      schedule: Schedule.spaced(limits.mailRecordEveryMillis),
+      times: limits.mailRecordTimes
+    })
 
   /** The composed message: from its row, or its blob; undefined: it is too old to be kept. */
   const messageOf = ({
@@ -101,9 +107,9 @@ export const make = Effect.gen(function* () {
       next_attempt_at = now() + ${nextMillis}::float8 * interval '1 millisecond',
       status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END WHERE id = ${id} AND ended_at IS NULL`
 
-  /** It gets nothing from this owner, and no attempt is made. */
-  const suppressed = (id: string, reason: string) =>
-    sql`UPDATE mail_deliveries SET status = 'suppressed', last_reply = ${reason},
+  /** It ends without an attempt. */
+  const endedUntried = (id: string, status: "suppressed" | "canceled", reason: string) =>
+    sql`UPDATE mail_deliveries SET status = ${status}, last_reply = ${reason},
       next_attempt_at = NULL, ended_at = now() WHERE id = ${id} AND ended_at IS NULL`
 
   /** The sandbox's copy is there once, with the end of its delivery; not where that was canceled. */
@@ -120,7 +126,7 @@ export const make = Effect.gen(function* () {
     attempted,
     /** `attempted` as a part of the caller's transaction */
     attemptedWithin: (end: End) => statements.attempted([end]),
-    suppressed,
+    endedUntried,
     toInbox,
     untried
   }

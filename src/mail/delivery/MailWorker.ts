@@ -1,7 +1,9 @@
 import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
+import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Refusal } from "#src/infra/gates/Turns.ts"
 import { again, busy, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
@@ -109,9 +111,9 @@ const makeRecorded = Effect.fnUntraced(function* (records: DeliveryRecords.Deliv
         done()
       )
     },
-    suppressed: ({ row }: Turn, reason: string): Outcome => {
-      metrics.ended("suppressed")
-      return done(records.suppressed(row.id, reason))
+    endedUntried: ({ row }: Turn, status: "suppressed" | "canceled", reason: string): Outcome => {
+      metrics.ended(status)
+      return done(records.endedUntried(row.id, status, reason))
     },
     /** how long it may still be tried */
     leftMillis: ({ row }: Turn): number =>
@@ -143,7 +145,7 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
   const { mailOnUnknown } = yield* AppConfig
   const metrics = yield* MailMetrics.make
   const route = yield* MailRoute
-  const { ended, leftMillis, noted, suppressed } = yield* makeRecorded(records)
+  const { ended, endedUntried, leftMillis, noted } = yield* makeRecorded(records)
   const { down, refused } = yield* makeRests(records)
 
   /** It is tried again, unless it is too old by then. */
@@ -194,9 +196,25 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
     of,
     unknown,
     refused,
-    suppressed,
+    endedUntried,
     tooOld: (turn: Turn) => ended(turn, "deferred", "expired", "its body is not kept any more")
   }
+})
+
+/** Whether a user is deleted. Memory hears a moment later of one that another process has made. */
+const makeIsDeleted = Effect.gen(function* () {
+  const users = yield* Users
+  const sql = yield* SqlClient
+  return (owner: string): Effect.Effect<boolean, SqlError> =>
+    users.find(owner).pipe(
+      Effect.as(false),
+      Effect.catchTag("NotFound", () =>
+        Effect.map(
+          sql`SELECT FROM users WHERE id = ${owner} AND deleted_at IS NULL`,
+          ({ length }) => length === 0
+        )
+      )
+    )
 })
 
 const makeHandle = Effect.gen(function* () {
@@ -204,6 +222,7 @@ const makeHandle = Effect.gen(function* () {
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
   const reasonOf = yield* gathering(DeliveryRecords.atOnce, yield* makeReasons)
+  const isDeleted = yield* makeIsDeleted
   const headOf = yield* RecipientHead.make
   const ends = yield* makeEnds(records)
   const gates = yield* MailGates
@@ -235,8 +254,9 @@ const makeHandle = Effect.gen(function* () {
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
     if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
     const { owner } = job.payload
+    if (yield* isDeleted(owner)) return ends.endedUntried(turn, "canceled", "its sender was deleted")
     const reason = yield* reasonOf({ owner, address: row.address, isBulk: row.is_bulk })
-    if (reason !== undefined) return ends.suppressed(turn, reason)
+    if (reason !== undefined) return ends.endedUntried(turn, "suppressed", reason)
     const handed = yield* gates.through({ owner, address: row.address }, handOver(turn))
     if ("restMillis" in handed) return yield* ends.refused(turn, handed)
     return yield* handed._tag === "Missing" ? ends.tooOld(turn) : ends.of(turn, handed)

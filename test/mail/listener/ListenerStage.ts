@@ -1,5 +1,5 @@
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import { Unauthorized } from "#schemas/core/Problem.ts"
+import { type Problem, Unauthorized } from "#schemas/core/Problem.ts"
 import { Bounces } from "#src/mail/bounces/Bounces.ts"
 import { ReturnPaths } from "#src/mail/bounces/ReturnPaths.ts"
 import type { ListenerSettings } from "#src/mail/listener/ListenerSettings.ts"
@@ -21,9 +21,11 @@ interface Taken {
 
 interface StageOptions {
   readonly limits?: Partial<Limits>
+  /** any that is free where absent */
+  readonly port?: number
   readonly certificate?: ListenerSettings["certificate"]
-  /** a submission takes so long */
-  readonly handling?: Effect.Effect<void>
+  /** the work on a submission, or its refusal */
+  readonly handling?: Effect.Effect<void, Problem>
 }
 
 /** Stand-ins for the rest of the room: one key, and a return path whose token is `good`. */
@@ -61,11 +63,11 @@ export const standIns = (taken: Array<Taken>, { handling, limits = {} }: StageOp
 
 /** A listener before them. */
 export const stage = Effect.fnUntraced(function* (options: StageOptions = {}) {
-  const { certificate } = options
+  const { certificate, port: wanted = 0 } = options
   const taken: Array<Taken> = []
   const context = yield* Layer.build(standIns(taken, options))
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const port = yield* makeListener(Context.get(context, AppConfig), { port: 0, certificate }).pipe(
+  const port = yield* makeListener(Context.get(context, AppConfig), { port: wanted, certificate }).pipe(
     Effect.provide(context),
     Scope.provide(scope)
   )

@@ -8,6 +8,17 @@ import { createTransport } from "nodemailer"
 import type { SMTPServerSession } from "smtp-server"
 import { certificateFor } from "#test/harness/Certificate.ts"
 import { eventually } from "#test/harness/Eventually.ts"
+import {
+  BadRequest,
+  Conflict,
+  Forbidden,
+  invalidField,
+  PayloadTooLarge,
+  type Problem,
+  RateLimited,
+  ServiceUnavailable,
+  StorageFull
+} from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { makeHandlers } from "#src/mail/listener/SmtpHandlers.ts"
 import { SmtpClients } from "#src/mail/listener/SmtpClients.ts"
@@ -47,6 +58,14 @@ describe("the SMTP listener", () => {
       }
       assert.strictEqual(yield* one.code("RCPT TO:<postmaster>"), "503")
       assert.lengthOf(taken, 1)
+    })
+  )
+
+  it.live("says which setting names another port where its own is taken", () =>
+    Effect.gen(function* () {
+      const { port } = yield* stage()
+      const failed = yield* Effect.flip(stage({ port }))
+      assert.match(failed.message, /^listen EADDRINUSE.*MAIL_SMTP_PORT chooses another$/)
     })
   )
 
@@ -118,6 +137,46 @@ describe("the SMTP listener", () => {
   )
 })
 
+describe("a submission that is refused", () => {
+  const problems: ReadonlyArray<readonly [problem: Problem, reply: string]> = [
+    [invalidField("to[0]", '"a@" is not an address'), '554 to[0]: "a@" is not an address'],
+    [Forbidden.of("from: example.com is not verified for this account"), "550 from: example.com is not"],
+    [PayloadTooLarge.of("The encoded message is larger than 25 MiB"), "552 The encoded message"],
+    [RateLimited.of("Sending limit reached"), "451 Sending limit reached"],
+    [ServiceUnavailable.of("The database is away"), "451 The database is away"],
+    [Conflict.of("The same request is under way"), "451 The same request"],
+    [StorageFull.of("The disk is full"), "452 The disk is full"],
+    [BadRequest.of("two\r\n250 lines of ü"), "554 two??250 lines of ?"]
+  ]
+  for (const [problem, expected] of problems)
+    it.live(`gets ${expected.slice(0, 3)} for ${problem._tag}: ${expected.slice(4)}`, () =>
+      Effect.gen(function* () {
+        const one = yield* (yield* stage({ handling: Effect.fail(problem) })).talk
+        yield* one.code(login)
+        yield* one.code("MAIL FROM:<>")
+        yield* one.code("RCPT TO:<b@example.org>")
+        yield* one.code("DATA")
+        const reply = yield* one.say(`${message}.`)
+        assert.isTrue(reply.startsWith(expected), reply)
+        assert.strictEqual(yield* one.code("NOOP"), "250")
+      })
+    )
+
+  it.live("gets 451 for a fault of the server, with nothing of it; a long reason is cut", () =>
+    Effect.gen(function* () {
+      const dying = yield* (yield* stage({ handling: Effect.die(new Error("secret")) })).talk
+      yield* dying.code(login)
+      assert.strictEqual(yield* handOver(dying, "b@example.org"), "451")
+      const long = yield* (yield* stage({ handling: Effect.fail(BadRequest.of("x".repeat(9_999))) })).talk
+      yield* long.code(login)
+      yield* long.code("MAIL FROM:<>")
+      yield* long.code("RCPT TO:<b@example.org>")
+      yield* long.code("DATA")
+      assert.isAtMost((yield* long.say(`${message}.`)).length, 510)
+    })
+  )
+})
+
 describe("an SMTP client of another machine", () => {
   it.effect("logs in over TLS alone", () =>
     Effect.gen(function* () {
@@ -159,8 +218,9 @@ describe("the bounds of the SMTP listener", () => {
       const one = yield* talk
       yield* one.code(login)
       assert.strictEqual(yield* handOver(one, "b@example.org", `${"x".repeat(98)}\r\n`.repeat(101)), "451")
-      // Nothing of it is held any more.
-      assert.strictEqual(yield* handOver(one, "b@example.org"), "250")
+      // Nothing is held any more of that, nor of those that were taken.
+      const most = `${"x".repeat(98)}\r\n`.repeat(40)
+      for (let at = 0; at < 4; at++) assert.strictEqual(yield* handOver(one, "b@example.org", most), "250")
     })
   )
 

@@ -108,6 +108,13 @@ layer(server, live)("a mail by SMTP", (it) => {
         ]
       )
       assert.strictEqual(textOf(yield* get(`/${id}`), "campaign"), "spring")
+      const { ask } = yield* TestServer
+      const metrics = Buffer.from((yield* ask("GET", "/metrics")).bytes).toString()
+      assert.match(
+        metrics,
+        /signalbox_mail_smtp_total\{[^}]*kind="submission"[^}]*outcome="taken"[^}]*\} [1-9]/
+      )
+      assert.include(metrics, "signalbox_mail_smtp_connections")
     })
   )
 
