@@ -1,10 +1,12 @@
 import { domainLimits } from "./domains/DomainSettings.ts"
 import { smtpLimits } from "./transports/SmtpLimits.ts"
+import { listenerLimits } from "./listener/ListenerSettings.ts"
 
 /** Numbers of mail. Part of `limits` (src/Limits.ts). */
 export const mailLimits = {
   ...domainLimits,
   ...smtpLimits,
+  ...listenerLimits,
   /** body of `POST /send`; above it 413 */
   mailBodyBytes: 36 * 1024 * 1024,
   /** bytes of such bodies under way, in fair shares per user; above it 503 */
@@ -49,6 +51,8 @@ export const mailLimits = {
   /** the inbox of the sandbox keeps so many mails of an owner, for so many days */
   mailInboxShown: 1_000,
   mailInboxDays: 7,
+  /** an address is suppressed after so many soft bounces in a row */
+  mailSoftBounces: 5,
   /** suppressions of one owner; those of bounces, complaints and unsubscribe links come beside them */
   suppressionsPerUser: 1_000_000,
   /** a delivery to `slow@…` of the sandbox takes so long */

@@ -21,6 +21,7 @@ export interface ReadEmail {
     readonly attempts: number
     readonly last_reply: string | null
     readonly next_attempt_at: string | null
+    readonly bounces: ReadonlyArray<{ readonly type: string; readonly detail: string }>
   }>
 }
 

@@ -1,49 +1,65 @@
-import { Effect, Exit } from "effect"
+import { Array, Effect, Exit } from "effect"
 
 interface Asked<A, B, E> {
   readonly ask: A
   readonly answer: (exit: Exit.Exit<B, E>) => void
+  /** the answer is not waited for */
+  isWithdrawn: boolean
 }
 
 /**
- * One statement for many: while one is under way the asks gather for the next one, of `most` at a time. `run` answers in
- * their order. Where it fails for several, each is asked alone, so that none fails for another's sake. An ask that is
- * interrupted may be carried out nevertheless. It takes no part in a transaction of the caller.
+ * Carries several asks out and answers in their order. Where an ask that is withdrawn is not to be carried out, it fails at
+ * its end unless all are wanted still.
+ */
+type Run<A, B, E> = (
+  asks: Array.NonEmptyReadonlyArray<A>,
+  areWanted: () => boolean
+) => Effect.Effect<ReadonlyArray<B>, E>
+
+/**
+ * One statement for many: while one is under way the asks gather for the next one, of `most` at a time. Where it fails for
+ * several, each is asked alone, so that none fails for another's sake. An ask whose fiber is interrupted is withdrawn. It
+ * takes no part in a transaction of the caller.
  */
 export const gathering = <A, B, E>(
   most: number,
-  run: (asks: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, E>
+  run: Run<A, B, E>
 ): Effect.Effect<(ask: A) => Effect.Effect<B, E>> =>
   Effect.map(Effect.context<never>(), (context) => {
-    const waiting: Array<Asked<A, B, E>> = []
+    const waiting: globalThis.Array<Asked<A, B, E>> = []
     const fork = Effect.runForkWith(context)
     let isUnderWay = false
 
-    const runAlone = ({ answer, ask }: Asked<A, B, E>): Effect.Effect<void> =>
-      Effect.map(Effect.exit(run([ask])), (exit) => answer(Exit.map(exit, ([one]) => one as B)))
-
-    const runAll = (asked: ReadonlyArray<Asked<A, B, E>>): Effect.Effect<void> =>
-      Effect.flatMap(Effect.exit(run(asked.map(({ ask }) => ask))), (exit) => {
-        if (Exit.isSuccess(exit))
-          return Effect.sync(() => {
-            for (const [index, { answer }] of asked.entries()) answer(Exit.succeed(exit.value[index] as B))
-          })
-        const [only] = asked
-        return only !== undefined && asked.length === 1
-          ? Effect.sync(() => only.answer(Exit.map(exit, ([one]) => one as B)))
-          : Effect.forEach(asked, runAlone, { discard: true })
+    const runSome = (some: ReadonlyArray<Asked<A, B, E>>): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const asked = some.filter(({ isWithdrawn }) => !isWithdrawn)
+        if (!Array.isArrayNonEmpty(asked)) return Effect.void
+        const all = run(
+          Array.map(asked, ({ ask }) => ask),
+          () => !asked.some(({ isWithdrawn }) => isWithdrawn)
+        )
+        return Effect.flatMap(Effect.exit(all), (exit) => {
+          if (Exit.isFailure(exit) && asked.length > 1)
+            return Effect.forEach(asked, (one) => runSome([one]), { discard: true })
+          for (const [index, { answer }] of asked.entries())
+            answer(Exit.map(exit, (answers) => answers[index] as B))
+          return Effect.void
+        })
       })
 
     const runWaiting = Effect.gen(function* () {
-      while (waiting.length > 0) yield* runAll(waiting.splice(0, most))
+      while (waiting.length > 0) yield* runSome(waiting.splice(0, most))
       isUnderWay = false
     })
 
     return (ask) =>
       Effect.callback<B, E>((resume) => {
-        waiting.push({ ask, answer: resume })
-        if (isUnderWay) return
-        isUnderWay = true
-        fork(Effect.andThen(Effect.yieldNow, runWaiting))
+        const asked: Asked<A, B, E> = { ask, answer: resume, isWithdrawn: false }
+        waiting.push(asked)
+        if (!isUnderWay) {
+          isUnderWay = true
+          fork(Effect.andThen(Effect.yieldNow, runWaiting))
+        }
+        return Effect.sync(() => (asked.isWithdrawn = true))
       })
   })

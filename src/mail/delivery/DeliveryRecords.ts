@@ -137,7 +137,7 @@ const makeStatements = (sql: SqlClient, replyCharacters: number) => ({
           m.from_address, m.is_bulk, m.unsubscribe_url, m.size, encode(m.sha256, 'hex') AS sha256,
           CASE WHEN row_number() OVER (PARTITION BY d.message_id ORDER BY d.id) = 1 THEN m.bytes END AS bytes,
           extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
-          extract(epoch FROM coalesce(m.send_at, m.created_at))::float8 * 1000 AS due_millis
+          extract(epoch FROM coalesce(d.retried_at, m.send_at, m.created_at))::float8 * 1000 AS due_millis
         FROM mail_deliveries d JOIN mail_messages m ON m.id = d.message_id WHERE d.id = ANY(${ids}::text[])`,
       (rows) => {
         const bytes = new Map(

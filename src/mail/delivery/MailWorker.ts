@@ -8,6 +8,8 @@ import { again, busy, done, type Job, type Outcome, withdrawn } from "#src/infra
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import * as MailMetrics from "../MailMetrics.ts"
 import { gathering } from "#src/infra/postgres/Gathering.ts"
+import { ReturnPaths } from "../bounces/ReturnPaths.ts"
+import { makeReasons } from "../suppressions/SuppressedAddresses.ts"
 import { Suppressions } from "../suppressions/Suppressions.ts"
 import { saysNoMailbox } from "../transports/SmtpReply.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
@@ -197,41 +199,11 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
   }
 })
 
-interface Addressed {
-  readonly owner: string
-  readonly address: string
-  readonly isBulk: boolean
-}
-
-/** Why an address is suppressed: of those that are asked for together, an owner's by one statement. */
-const makeReasonOf = Effect.gen(function* () {
-  const suppressions = yield* Suppressions
-  return yield* gathering(
-    DeliveryRecords.atOnce,
-    Effect.fnUntraced(function* (asks: ReadonlyArray<Addressed>) {
-      const kinds = Map.groupBy(asks, ({ isBulk, owner }) => `${isBulk ? "bulk" : "all"} ${owner}`)
-      const reasons = new Map<Addressed, string>()
-      for (const alike of kinds.values()) {
-        const [{ isBulk, owner }] = alike as [Addressed]
-        const found = yield* suppressions.of(
-          owner,
-          alike.map(({ address }) => address),
-          isBulk
-        )
-        for (const ask of alike) {
-          const reason = found.get(ask.address)
-          if (reason !== undefined) reasons.set(ask, reason)
-        }
-      }
-      return asks.map((ask) => reasons.get(ask))
-    })
-  )
-})
-
 const makeHandle = Effect.gen(function* () {
+  const returnPaths = yield* ReturnPaths
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
-  const reasonOf = yield* makeReasonOf
+  const reasonOf = yield* gathering(DeliveryRecords.atOnce, yield* makeReasons)
   const headOf = yield* RecipientHead.make
   const ends = yield* makeEnds(records)
   const gates = yield* MailGates
@@ -247,7 +219,7 @@ const makeHandle = Effect.gen(function* () {
       deliveryId: row.id,
       owner: job.payload.owner,
       messageId: row.message_id,
-      envelope: { from: row.from_address, to: row.address },
+      envelope: { from: returnPaths.addressOf(row.id) ?? row.from_address, to: row.address },
       message: [turn.head, message],
       ending: Effect.orDie(records.ending({ id: row.id, jobAttempt: job.attempt, attempt: turn.attempt }))
     })

@@ -5,12 +5,14 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { mailListDefault } from "#schemas/mail/Email.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { Workers } from "#src/infra/workers/Workers.ts"
 import { Emails } from "./Emails.ts"
 import { Inbox } from "./Inbox.ts"
 import { inboxPage, inboxPageHeaders, readHtml } from "./InboxPage.ts"
+import { MailRetries } from "./MailRetries.ts"
+import { MailStats } from "./MailStats.ts"
 
 const asOwner = <A, E, R>(use: (owner: string) => Effect.Effect<A, E, R>) =>
   storeAway(Effect.flatMap(CurrentKey, ({ ownerId }) => use(ownerId)))
@@ -27,6 +29,8 @@ const emails = HttpApiBuilder.group(
   "emails",
   Effect.fnUntraced(function* (handlers) {
     const log = yield* Emails
+    const { retry } = yield* MailRetries
+    const stats = yield* MailStats
     return handlers
       .handle("listEmails", ({ query }) =>
         asOwner((owner) => log.list(owner, query, pageOf(query, mailListDefault)))
@@ -49,6 +53,10 @@ const emails = HttpApiBuilder.group(
       .handle("cancelEmail", ({ params }) =>
         asOwner((owner) => Effect.andThen(log.cancel(owner, params.id), log.read(owner, params.id, 0)))
       )
+      .handle("retryEmail", ({ params }) =>
+        storeAwayUntimed(Effect.flatMap(CurrentKey, (caller) => retry(caller, params.id)))
+      )
+      .handle("readEmailStats", ({ query }) => asOwner((owner) => stats.of(owner, query)))
   })
 )
 

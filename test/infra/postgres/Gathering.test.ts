@@ -56,4 +56,31 @@ describe("asks that are gathered", () => {
       assert.strictEqual(yield* ask(3), 3)
     })
   )
+
+  it.effect("are not carried out once they are withdrawn, where it says so, and those beside them are", () =>
+    Effect.gen(function* () {
+      const done: Array<number> = []
+      const begun = yield* Deferred.make<void>()
+      const going = yield* Deferred.make<void>()
+      const ask = yield* gathering(10, (asks: ReadonlyArray<number>, areWanted) =>
+        Effect.gen(function* () {
+          yield* Deferred.succeed(begun, undefined)
+          yield* Deferred.await(going)
+          if (!areWanted()) return yield* Effect.fail("withdrawn")
+          done.push(...asks)
+          return asks
+        })
+      )
+      const [left, stays] = yield* forkAll(ask, [1, 2])
+      yield* Deferred.await(begun)
+      const [later] = yield* forkAll(ask, [3])
+      if (left === undefined || stays === undefined || later === undefined) return assert.fail()
+      yield* Fiber.interrupt(left)
+      yield* Fiber.interrupt(later)
+      yield* Deferred.succeed(going, undefined)
+      assert.deepStrictEqual(yield* answersOf([stays]), [2])
+      assert.strictEqual(yield* ask(4), 4)
+      assert.deepStrictEqual(done, [2, 4])
+    })
+  )
 })
