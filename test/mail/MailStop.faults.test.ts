@@ -48,7 +48,9 @@ describe("a server that is told to stop while a relay takes its mail", () => {
     const path = `/api/v1/emails/${id}`
     await until("all are sent", async () => {
       const { body } = await ask(server, "GET", path)
-      const { recipients: states } = body as { readonly recipients: ReadonlyArray<{ readonly status: string }> }
+      const { recipients: states } = body as {
+        readonly recipients: ReadonlyArray<{ readonly status: string }>
+      }
       return states.every(({ status }) => status === "sent") ? undefined : JSON.stringify(states)
     })
     const { attempts } = (await ask(server, "GET", `${path}/attempts`)).body as {
