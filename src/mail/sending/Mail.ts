@@ -92,7 +92,9 @@ export class Mail extends Context.Service<
 const dueMillis = ({ sendAtMillis }: MailFields, nowMillis: number): number =>
   Math.max(sendAtMillis ?? nowMillis, nowMillis)
 
-const slow = ServiceUnavailable.of("The database is slow; nothing was sent")
+const slow = ServiceUnavailable.of(
+  "The database is slow; the mail may have been accepted: repeat the call with its Idempotency-Key"
+)
 
 const recipientsOf = ({ fields: { bcc, cc, to }, only }: Sending): ReadonlyArray<Recipient> =>
   [
