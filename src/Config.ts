@@ -8,6 +8,7 @@ import { EgressAllow } from "./infra/egress/EgressAllow.ts"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
 import { type Limits, limits } from "./Limits.ts"
 import { DomainSettings } from "./mail/domains/DomainSettings.ts"
+import { type ListenerSettings, listenerSettingsFrom } from "./mail/listener/ListenerSettings.ts"
 import { type SmtpServer, smtpServerOf } from "./mail/transports/SmtpUrl.ts"
 
 /** A network whose `X-Forwarded-For` counts, as `net.BlockList.addSubnet` takes it. */
@@ -98,6 +99,8 @@ export interface Config {
   /** the servers of the recipients themselves, to which this one is `MAIL_HOSTNAME`; their port is 25 where it is unset */
   readonly mailDirect: { readonly hostname: string; readonly port?: number } | undefined
   readonly mailDomains: DomainSettings["Service"]
+  /** `MAIL_SMTP_PORT`; unset: no mail is taken by SMTP */
+  readonly mailListener: ListenerSettings | undefined
   /** `VAPID_SUBJECT`, at which push services reach the operator; unset: `BASE_URL`, if it is https */
   readonly vapidSubject: string | undefined
   readonly corsOrigins: ReadonlySet<string>
@@ -296,6 +299,7 @@ export const decode = (
       ) ?? 0,
     ...openingsOf(read),
     ...mailOf(read),
+    mailListener: listenerSettingsFrom(read, directory),
     vapidSubject: vapidSubjectOf(read),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",

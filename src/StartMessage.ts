@@ -36,7 +36,13 @@ export const modelsOf = (upstreamUrl: string | undefined): string => {
 }
 
 /** Relays are named by their host, without the password of `SMTP_URL`. */
-export const mailOf = ({ mailDirect, smtpServer }: Pick<Config, "mailDirect" | "smtpServer">): string => {
+export const mailOf = (config: Pick<Config, "mailDirect" | "mailListener" | "smtpServer">): string => {
+  const { mailListener } = config
+  const taken = mailListener === undefined ? "" : `; by SMTP it is taken at port ${mailListener.port}`
+  return `${wayOf(config)}${taken}`
+}
+
+const wayOf = ({ mailDirect, smtpServer }: Pick<Config, "mailDirect" | "smtpServer">): string => {
   if (smtpServer !== undefined) return `goes out by ${smtpServer.host}, port ${smtpServer.port} (SMTP_URL)`
   return mailDirect === undefined
     ? "the built-in sandbox keeps all of it, and none leaves this server (SMTP_URL names a relay)"

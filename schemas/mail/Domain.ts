@@ -100,6 +100,8 @@ const Domain = Schema.Struct({
   records: Schema.Array(DomainRecord)
 }).annotate({ identifier: "MailDomain", description: "A domain to send mail from" })
 export type Domain = typeof Domain.Type
+/** In JSON. */
+export type EncodedDomain = typeof Domain.Encoded
 
 export const NewDomain = Schema.Struct({
   name: line(1, 300).annotate({

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Authorization } from "../core/Authorization.ts"
+import { Authorization, OpenToCookies } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
 import { pageQuery } from "../core/Page.ts"
@@ -33,7 +33,14 @@ const Recipient = Schema.Struct({
   last_reply: Schema.NullOr(Schema.String),
   last_attempt_at: Schema.NullOr(Timestamp),
   next_attempt_at: Schema.NullOr(Timestamp),
-  opted_out_at: Schema.NullOr(Timestamp)
+  opted_out_at: Schema.NullOr(Timestamp),
+  bounces: Schema.Array(
+    Schema.Struct({
+      type: Schema.Literals(["hard", "soft", "complaint"]),
+      detail: Schema.String,
+      received_at: Timestamp
+    })
+  ).annotate({ description: "Reports that came later: it came back, or was complained of" })
 }).annotate({ identifier: "MailRecipient", description: "A recipient, and what became of the delivery" })
 
 const Email = Schema.Struct({
@@ -58,6 +65,37 @@ const Attempt = Schema.Struct({
   ended_at: Timestamp
 }).annotate({ identifier: "MailAttempt", description: "One try, at one recipient" })
 export type MailAttempt = typeof Attempt.Type
+
+const Retried = Schema.Struct({
+  retried: Schema.Array(Schema.String).annotate({ description: "Recipients that it goes to once more" }),
+  suppressed: Schema.Array(Schema.String).annotate({
+    description: "Recipients that stay as they are, since their addresses are suppressed"
+  })
+}).annotate({ identifier: "RetriedEmail" })
+export type RetriedEmail = typeof Retried.Type
+
+/** Days that numbers are of where nothing else is asked for. */
+export const statsDaysDefault = 30
+
+const Counts = Schema.Record(Status, Schema.Int).annotate({
+  identifier: "MailStatusCounts",
+  description: "Recipients by their status"
+})
+
+const Stats = Schema.Struct({
+  since: Timestamp,
+  recipients: Schema.Int,
+  opted_out: Schema.Int.annotate({ description: "Recipients who used the unsubscribe link" }),
+  complaints: Schema.Int.annotate({ description: "Recipients who complained" }),
+  statuses: Counts,
+  days: Schema.Array(
+    Schema.Struct({
+      date: Schema.String.annotate({ description: "In UTC, of the mail", examples: ["2026-11-21"] }),
+      statuses: Counts
+    })
+  ).annotate({ description: "Those with mail, the oldest first" })
+}).annotate({ identifier: "EmailStats" })
+export type EmailStats = typeof Stats.Type
 
 const InboxMail = Schema.Struct({
   id: Schema.String.annotate({ description: "Id of the delivery" }),
@@ -120,6 +158,7 @@ export class EmailsApi extends HttpApiGroup.make("emails")
       success: Raw,
       error: NotFound.plain
     })
+      .annotate(OpenToCookies, true)
       .annotate(OpenApi.Summary, "Read a mail as it is sent")
       .annotate(OpenApi.Description, "Without the signature and headers that each recipient's copy has."),
     HttpApiEndpoint.post("cancelEmail", "/emails/:id/cancel", {
@@ -128,7 +167,27 @@ export class EmailsApi extends HttpApiGroup.make("emails")
       error: [NotFound.plain, Conflict.plain]
     })
       .annotate(OpenApi.Summary, "Cancel the deliveries that are not under way")
-      .annotate(OpenApi.Description, "409 where all have ended.")
+      .annotate(OpenApi.Description, "409 where all have ended."),
+    HttpApiEndpoint.post("retryEmail", "/emails/:id/retry", {
+      params,
+      success: Retried,
+      error: [NotFound.plain, Conflict.plain]
+    })
+      .annotate(OpenApi.Summary, "Try the failed deliveries of a mail once more")
+      .annotate(
+        OpenApi.Description,
+        "Those that bounced, expired or are unknown, for 72 hours from now; they count as recipients sent to. 409 where none " +
+          "has failed, or the body is not kept any more."
+      ),
+    HttpApiEndpoint.get("readEmailStats", "/emails/stats", {
+      query: {
+        since: Schema.optionalKey(
+          Instant.annotate({ description: `Accepted then or later; absent: ${statsDaysDefault} days ago` })
+        ),
+        campaign: Schema.optionalKey(line(1, 100))
+      },
+      success: Stats
+    }).annotate(OpenApi.Summary, "Read the numbers of recipients, by status and day")
   )
   .middleware(Authorization)
   .middleware(ErrorBoundary)
@@ -150,6 +209,18 @@ export class MailInboxApi extends HttpApiGroup.make("mailInbox")
       success: Raw,
       error: NotFound.plain
     }).annotate(OpenApi.Summary, "Read a recipient's copy from the sandbox"),
+    HttpApiEndpoint.get("readInboxHtml", "/emails/inbox/:id/html", {
+      params,
+      success: HttpApiSchema.StreamUint8Array({ contentType: "text/html" }),
+      error: NotFound.plain
+    })
+      .annotate(OpenToCookies, true)
+      .annotate(OpenApi.Summary, "Show the HTML of a recipient's copy")
+      .annotate(
+        OpenApi.Description,
+        "A page for a frame: its policy lets nothing run, load or navigate. 404 where the mail has no HTML. The cookie of " +
+          "a session opens it, too."
+      ),
     HttpApiEndpoint.delete("clearInbox", "/emails/inbox", {
       success: Schema.Struct({ deleted: Schema.Int }).annotate({
         identifier: "ClearedInbox",

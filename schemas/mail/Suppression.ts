@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { Authorization } from "../core/Authorization.ts"
+import { Authorization, OpenToCookies } from "../core/Authorization.ts"
 import { ErrorBoundary } from "../core/ErrorBoundary.ts"
 import { idSchema, PathId } from "../core/Ids.ts"
 import { JsonBody } from "../core/JsonBody.ts"
@@ -107,6 +107,7 @@ export class SuppressionsApi extends HttpApiGroup.make("mailSuppressions")
     HttpApiEndpoint.get("exportSuppressions", "/emails/suppressions.csv", {
       success: HttpApiSchema.StreamUint8Array({ contentType: "text/csv" })
     })
+      .annotate(OpenToCookies, true)
       .annotate(OpenApi.Summary, "All suppressions as CSV")
       .annotate(
         OpenApi.Description,

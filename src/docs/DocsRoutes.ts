@@ -7,12 +7,13 @@ import { documentOf } from "./api/Operations.ts"
 
 const openapiPath = "/openapi.json"
 const indexPath = "/api/v1"
+const docsPath = "/docs"
 
 /** The start page, named by the start message: links to the rest of the documentation. */
 const index = {
   name: "signalbox",
   version: packageJson.version,
-  docs: "/docs",
+  docs: docsPath,
   openapi: openapiPath,
   agent_docs: "/docs/agent",
   health: "/healthz"
@@ -22,16 +23,13 @@ const index = {
 export const paths = [
   ["GET", indexPath],
   ["GET", openapiPath],
-  ["GET", "/docs"]
+  ["GET", docsPath]
 ] as const
 
-/** The contract, for programs and for people, made once. */
+/** The contract, for programs and for people. */
 export const layerOf = (api: HttpApi.Top) =>
-  Layer.suspend(() => {
-    const document = documentOf(api)
-    return Layer.mergeAll(
-      documentRoute(indexPath, index),
-      documentRoute(openapiPath, document),
-      referenceRoute(apiPage(document))
-    )
-  })
+  Layer.mergeAll(
+    documentRoute(indexPath, () => index),
+    documentRoute(openapiPath, () => documentOf(api)),
+    referenceRoute(docsPath, () => apiPage(documentOf(api)))
+  )

@@ -25,22 +25,26 @@ export type StaticAnswer = (
   request: HttpServerRequest.HttpServerRequest
 ) => HttpServerResponse.HttpServerResponse
 
-/** Brotli's best takes a second for the documents of the API, which each start makes, and saves a twelfth of the next best. */
+/** Brotli's best takes a second for the documents of the API, which the first request waits for, and saves a twelfth of the next best. */
 const smallBytes = 4_096
 
-/** A body in every encoding: for an answer that is made once and sent often. */
+/** A body in every encoding, each made where it is asked for: for an answer that is made once and sent often. */
 export const packed = (text: string): StaticBodies => {
   const identity = Buffer.from(text)
   return {
     identity,
-    gzip: gzipSync(identity, { level: constants.Z_BEST_COMPRESSION }),
-    br: brotliCompressSync(identity, {
-      params: {
-        [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
-        [constants.BROTLI_PARAM_QUALITY]: identity.length > smallBytes ? 9 : constants.BROTLI_MAX_QUALITY,
-        [constants.BROTLI_PARAM_SIZE_HINT]: identity.length
-      }
-    })
+    get gzip() {
+      return gzipSync(identity, { level: constants.Z_BEST_COMPRESSION })
+    },
+    get br() {
+      return brotliCompressSync(identity, {
+        params: {
+          [constants.BROTLI_PARAM_MODE]: constants.BROTLI_MODE_TEXT,
+          [constants.BROTLI_PARAM_QUALITY]: identity.length > smallBytes ? 9 : constants.BROTLI_MAX_QUALITY,
+          [constants.BROTLI_PARAM_SIZE_HINT]: identity.length
+        }
+      })
+    }
   }
 }
 
@@ -61,7 +65,7 @@ export const encodingFor = (acceptEncoding: string | undefined): Encoding => {
 const tagOf = (bytes: Uint8Array): string =>
   `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`
 
-/** The body in the smallest encoding that the request takes; 304 where its sender has it. */
+/** The body in the smallest encoding that the request takes, made at the first such request; 304 where its sender has it. */
 export const staticAnswer = ({
   bodies,
   caching,
@@ -69,7 +73,10 @@ export const staticAnswer = ({
   hasOneTag = false,
   headers: own
 }: StaticContent): StaticAnswer => {
-  const offer = (encoding: Encoding, bytes: Uint8Array) => {
+  const offer = (named: Encoding) => {
+    const body = bodies[named]
+    const encoding = body === undefined ? "identity" : named
+    const bytes = body ?? bodies.identity
     const tag = tagOf(hasOneTag ? bodies.identity : bytes)
     const headers = {
       ...own,
@@ -80,15 +87,10 @@ export const staticAnswer = ({
     }
     return { encoding, bytes, tag, headers }
   }
-  const plain = offer("identity", bodies.identity)
-  const { br, gzip } = bodies
-  const offered = {
-    identity: plain,
-    gzip: gzip === undefined ? plain : offer("gzip", gzip),
-    br: br === undefined ? plain : offer("br", br)
-  }
+  const offered: Partial<Record<Encoding, ReturnType<typeof offer>>> = {}
   return (request) => {
-    const { bytes, encoding, headers, tag } = offered[encodingFor(request.headers["accept-encoding"])]
+    const wanted = encodingFor(request.headers["accept-encoding"])
+    const { bytes, encoding, headers, tag } = (offered[wanted] ??= offer(wanted))
     if (isNoneMatch(request.headers["if-none-match"], tag)) {
       return HttpServerResponse.empty({ status: 304, headers })
     }
@@ -97,6 +99,12 @@ export const staticAnswer = ({
       headers: encoding === "identity" ? headers : { ...headers, "content-encoding": encoding }
     })
   }
+}
+
+/** A static answer that is made at the first request: most servers are never asked for their documents. */
+export const madeLate = (make: () => StaticAnswer): StaticAnswer => {
+  let made: StaticAnswer | undefined
+  return (request) => (made ??= make())(request)
 }
 
 /** Serves a static answer, or one that is static for each request. */

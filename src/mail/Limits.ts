@@ -1,10 +1,12 @@
 import { domainLimits } from "./domains/DomainSettings.ts"
 import { smtpLimits } from "./transports/SmtpLimits.ts"
+import { listenerLimits } from "./listener/ListenerSettings.ts"
 
 /** Numbers of mail. Part of `limits` (src/Limits.ts). */
 export const mailLimits = {
   ...domainLimits,
   ...smtpLimits,
+  ...listenerLimits,
   /** body of `POST /send`; above it 413 */
   mailBodyBytes: 36 * 1024 * 1024,
   /** bytes of such bodies under way, in fair shares per user; above it 503 */
@@ -44,11 +46,16 @@ export const mailLimits = {
   /** how long a read may wait for an end, and how often it looks */
   mailWaitSeconds: 30,
   mailWaitEveryMillis: 200,
+  /** the end of an attempt is written so often at most, where Postgres is away */
+  mailRecordTimes: 60,
+  mailRecordEveryMillis: 1_000,
   /** of a reply of a server */
   mailReplyCharacters: 500,
   /** the inbox of the sandbox keeps so many mails of an owner, for so many days */
   mailInboxShown: 1_000,
   mailInboxDays: 7,
+  /** an address is suppressed after so many soft bounces in a row */
+  mailSoftBounces: 5,
   /** suppressions of one owner; those of bounces, complaints and unsubscribe links come beside them */
   suppressionsPerUser: 1_000_000,
   /** a delivery to `slow@…` of the sandbox takes so long */

@@ -4,6 +4,9 @@ import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
 import type { RoomServer } from "#src/Room.ts"
 import { AppConfig } from "#src/Config.ts"
 import { RawRoutes } from "#src/front/RawRoutes.ts"
+import { Bounces } from "./bounces/Bounces.ts"
+import * as BouncesRoutes from "./bounces/BouncesRoutes.ts"
+import { ReturnPaths } from "./bounces/ReturnPaths.ts"
 import { MailComposer } from "./composing/MailComposer.ts"
 import { DomainSettings } from "./domains/DomainSettings.ts"
 import * as DomainsRoutes from "./domains/DomainsRoutes.ts"
@@ -13,7 +16,11 @@ import * as MailWorker from "./delivery/MailWorker.ts"
 import { Emails } from "./emails/Emails.ts"
 import * as EmailsRoutes from "./emails/EmailsRoutes.ts"
 import { Inbox } from "./emails/Inbox.ts"
+import { MailRetries } from "./emails/MailRetries.ts"
+import { MailStats } from "./emails/MailStats.ts"
 import * as OldMail from "./emails/OldMail.ts"
+import * as SmtpListener from "./listener/SmtpListener.ts"
+import { Submissions } from "./listener/Submissions.ts"
 import { telemetry } from "./MailTelemetry.ts"
 import { Mail } from "./sending/Mail.ts"
 import { sendMailRoutes } from "./sending/SendMailRoutes.ts"
@@ -35,15 +42,20 @@ const services = Layer.mergeAll(
   Emails.layer,
   Inbox.layer,
   Unsubscribes.layer,
+  Bounces.layer,
+  MailRetries.layer,
+  MailStats.layer,
   MailGates.layer
 ).pipe(
   Layer.provideMerge(Layer.mergeAll(MailComposer.layer, MailRoute.layer, MailDomains.layer)),
-  Layer.provideMerge(Layer.mergeAll(settings, Suppressions.layer, UnsubscribeTokens.layer))
+  Layer.provideMerge(Layer.mergeAll(settings, Suppressions.layer, UnsubscribeTokens.layer, ReturnPaths.layer))
 )
 
 const endpoints = HttpApiBuilder.layer(MailRoomApi).pipe(
-  Layer.provide([EmailsRoutes.layer, DomainsRoutes.layer, SuppressionsRoutes.layer])
+  Layer.provide([EmailsRoutes.layer, DomainsRoutes.layer, SuppressionsRoutes.layer, BouncesRoutes.layer])
 )
+
+const listener = SmtpListener.layer.pipe(Layer.provide(Submissions.layer))
 
 export const server: RoomServer = {
   served: Layer.mergeAll(
@@ -53,6 +65,7 @@ export const server: RoomServer = {
     telemetry,
     domainUpkeep,
     UnsubscribeRoutes.layer,
+    listener,
     Forwards.layer
   ).pipe(Layer.provide(services)),
   raw: RawRoutes.addRaw(sendMailRoutes).pipe(Layer.provide(services)),

@@ -11,6 +11,8 @@ export interface MailAttachment {
   readonly filename: string
   readonly contentType: string
   readonly content: Buffer
+  /** by which the HTML shows it, as `cid:…`, without angle brackets */
+  readonly contentId?: string
 }
 
 /** A mail as its sender asked for it, checked. Source: RFC 5322. */

@@ -91,10 +91,14 @@ const access = {
     "GET /emails/{id}",
     "GET /emails/{id}/attempts",
     "GET /emails/{id}/raw",
+    "GET /emails/stats",
+    "POST /emails/{id}/retry",
+    "POST /emails/bounces",
     "POST /emails/{id}/cancel",
     "GET /emails/inbox",
     "DELETE /emails/inbox",
     "GET /emails/inbox/{id}",
+    "GET /emails/inbox/{id}/html",
     "GET /emails/suppressions",
     "POST /emails/suppressions",
     "DELETE /emails/suppressions/{id}",
@@ -203,6 +207,13 @@ const accounts = ["account", "projectOrAccount"] as const
 
 /** opened by the cookie of a session, too */
 const files = ["filesFull", "filesRead", "filesWrite"] as const
+
+/** Of mail, for a frame and for links that download: the cookie opens them, too. */
+const framedOrDownloaded = [
+  "GET /emails/{id}/raw",
+  "GET /emails/inbox/{id}/html",
+  "GET /emails/suppressions.csv"
+]
 
 /** Answers of bytes have no body where they are refused. */
 const bodiless = ["GET /api/files/{id}", "GET /api/download/{dirId}"]
@@ -430,14 +441,17 @@ describe("an operation of the published document", () => {
     }
   })
 
-  it("takes no notice of a session's cookie, but where it takes a session, or is of shared files", async () => {
+  it("takes no notice of a session's cookie, but where it takes a session, is of shared files, or of the mail's page", async () => {
     const headers = { cookie: await cookieBy(server, server.adminKey()) }
     for (const operation of operationsOf("any", ...accounts, "administrators", "admin")) {
+      if (framedOrDownloaded.includes(nameOf(operation))) continue
       const answer = await ask(server, operation.method, pathTo(operation), { key: "", headers })
       assert.strictEqual(answer.status, 401, nameOf(operation))
       assert.isEmpty(answer.headers.getSetCookie())
     }
-    for (const operation of operationsOf(...files, "cliSession")) {
+    const ofMail = operationsOf("account").filter((one) => framedOrDownloaded.includes(nameOf(one)))
+    assert.strictEqual(ofMail.length, framedOrDownloaded.length)
+    for (const operation of [...operationsOf(...files, "cliSession"), ...ofMail]) {
       const { body, status } = await ask(server, operation.method, pathTo(operation), {
         key: "",
         headers,

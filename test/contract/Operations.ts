@@ -195,7 +195,7 @@ const mailResources: typeof notifyResources = [
 ]
 
 const sentMail = async ({ key, server }: Pick<Asker, "key" | "server">): Promise<string> => {
-  const json = { from: "a@example.com", to: "b@example.org", subject: "generated", text: "generated" }
+  const json = { from: "a@example.com", to: "b@example.org", subject: "generated", text: "-", html: "-" }
   const id = textAt(await ask(server, "POST", "/api/v1/send", { key, json }), "message_id")
   await ask(server, "GET", `/api/v1/emails/${id}?wait=5`, { key })
   return id

@@ -35,9 +35,9 @@ layer(TestServer.shared, live)("a list of mails", (it) => {
 
   it.effect("is narrowed by a recipient's status and address in any case, by campaign and by time", () =>
     Effect.gen(function* () {
-      const { get, read, sent } = yield* makeStage
+      const { get, sent, tried } = yield* makeStage
       const now = yield* sent({ to: "Ada.L@Example.org, bob@bücher.example" })
-      yield* read(now, 10)
+      yield* tried(now)
       const waiting = yield* sent({
         to: "ada@example.org",
         send_at: later,

@@ -234,6 +234,78 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
   )
 
   it.effect(
+    "that is put off waits 1, 5, 15 and 30 minutes, then an hour each time, a tenth more or less",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { ask } = yield* TestServer
+        const { key, sent } = yield* makeRelayed({ rcpt: "451 4.3.0 not now\r\n" })
+        const id = yield* sent()
+        for (const [index, minutes] of [1, 5, 15, 30, 60, 60].entries()) {
+          const rows = sql<{ attempts: number; minutes: number; waits: boolean }>`SELECT d.attempts,
+            extract(epoch FROM d.next_attempt_at - d.last_attempt_at)::float8 / 60 AS minutes,
+            l.due_at > now() + interval '30 seconds' AS waits
+          FROM mail_deliveries d JOIN job_lanes l ON l.queue = 'mail' AND l.lane = d.id WHERE d.message_id = ${id}`
+          yield* eventually(
+            "it waits",
+            Effect.map(rows, ([row]) => row?.waits === true)
+          )
+          const [row] = yield* rows
+          assert.strictEqual(row?.attempts, index + 1)
+          assert.closeTo(row?.minutes ?? 0, minutes, minutes / 10 + 0.001)
+          if (index < 5) yield* hurry
+        }
+        // Other tests hurry what waits.
+        assert.strictEqual((yield* ask("POST", `/api/v1/emails/${id}/cancel`, { key })).status, 200)
+      })
+  )
+
+  it.effect("is not sent again where its reply could not be written down at once", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { becomes, sent, taken, triesOf } = yield* makeRelayed()
+      yield* sql`ALTER TABLE mail_attempts RENAME TO mail_attempts_away`
+      const id = yield* sent()
+      yield* eventually(
+        "the relay has it",
+        Effect.sync(() => taken().length === 1)
+      )
+      yield* Effect.andThen(hurry, Effect.sleep(1_500))
+      yield* sql`ALTER TABLE mail_attempts_away RENAME TO mail_attempts`
+      yield* becomes(id, "sent")
+      assert.deepStrictEqual(
+        (yield* triesOf(id)).map(({ outcome }) => outcome),
+        ["sent"]
+      )
+      assert.strictEqual(taken().length, 1)
+    })
+  )
+
+  it.effect("of a user who is deleted meanwhile is canceled", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { ask } = yield* TestServer
+      const { becomes, relay, sent, taken, userId } = yield* makeRelayed({ rcpt: "451 4.3.0 not now\r\n" })
+      const id = yield* sent()
+      yield* becomes(id, "deferred")
+      assert.strictEqual((yield* ask("DELETE", `/api/v1/admin/users/${userId}`)).status, 200)
+      relay.play(withLogin())
+      yield* eventually(
+        "its job has ended",
+        Effect.andThen(
+          hurry,
+          Effect.map(jobsOf(id), ({ left }) => left === 0)
+        )
+      )
+      assert.deepStrictEqual(
+        yield* sql`SELECT status, last_reply FROM mail_deliveries WHERE message_id = ${id}`,
+        [{ status: "canceled", last_reply: "its sender was deleted" }]
+      )
+      assert.deepStrictEqual(taken(), [])
+    })
+  )
+
+  it.effect(
     "whose process died before the reply is unknown, though its recipient is suppressed by then",
     () =>
       Effect.gen(function* () {

@@ -37,7 +37,7 @@ const copiesOf = ({ accepted }: Pick<Sink, "accepted">, id: string, address: str
 const hasAll = (email: ReadEmail, state: readonly [status: string, attempts: number]): boolean =>
   statesOf(email).every(([status, attempts]) => status === state[0] && attempts === state[1])
 
-/** A relay's move at a step of somebody's transaction, the recipient's status behind it, and the attempt's outcome. */
+/** A fault of a relay at a step of somebody's transaction, and what becomes of the recipient. */
 const ofRecipients: ReadonlyArray<readonly [step: SinkStep, move: Move, status: string, outcome: string]> = [
   ["rcpt", "451 4.3.0 later\r\n", "deferred", "deferred"],
   ["data", "451 4.3.0 later\r\n", "deferred", "deferred"],

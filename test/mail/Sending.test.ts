@@ -14,14 +14,14 @@ interface Listed {
 layer(TestServer.shared, live)("a mail", (it) => {
   it.effect("lands in the sandbox's inbox, with its text, HTML and attachment, and is said to be sent", () =>
     Effect.gen(function* () {
-      const { get, read, sent } = yield* makeStage
+      const { get, sent, tried } = yield* makeStage
       const id = yield* sent({
         to: "Ada <ada@example.org>, bob@example.com",
         html: "<p>Grüße</p>",
         text: null,
         attachments: [{ filename: "a.txt", content: Buffer.from("ten EUR").toString("base64") }]
       })
-      const email = yield* read(id, 10)
+      const email = yield* tried(id)
       assert.deepStrictEqual(
         email.recipients.map(({ address, attempts, kind, status }) => [address, kind, status, attempts]),
         [
@@ -48,9 +48,9 @@ layer(TestServer.shared, live)("a mail", (it) => {
 
   it.effect("has no blind copy in a header", () =>
     Effect.gen(function* () {
-      const { get, read, sent } = yield* makeStage
+      const { get, sent, tried } = yield* makeStage
       const id = yield* sent({ bcc: "secret@example.net" })
-      const { recipients } = yield* read(id, 10)
+      const { recipients } = yield* tried(id)
       assert.deepStrictEqual(
         recipients.map(({ kind, status }) => [kind, status]),
         [
@@ -64,10 +64,10 @@ layer(TestServer.shared, live)("a mail", (it) => {
 
   it.effect("of 1 MiB is a blob, and the same bytes", () =>
     Effect.gen(function* () {
-      const { get, read, sent } = yield* makeStage
+      const { get, sent, tried } = yield* makeStage
       const content = Buffer.alloc(1024 * 1024, "0123456789")
       const id = yield* sent({ attachments: [{ filename: "a.bin", content: content.toString("base64") }] })
-      assert.strictEqual((yield* read(id, 10)).recipients[0]?.status, "sent")
+      assert.strictEqual((yield* tried(id)).recipients[0]?.status, "sent")
       const { bytes } = yield* get(`/${id}/raw`)
       const { attachments } = yield* Effect.promise(() => PostalMime.parse(bytes))
       const [attachment] = attachments
@@ -100,8 +100,10 @@ layer(TestServer.shared, live)("a mail", (it) => {
     Effect.gen(function* () {
       const { post } = yield* makeStage
       const to = Array.from({ length: 50 }, (_, index) => `r${index}@example.org`).join(",")
-      for (let sent = 0; sent < 600; sent += 50) assert.strictEqual((yield* post({ to })).status, 200)
-      const refused = yield* post({ to })
+      // They are not to be in the way of the next test's.
+      const later = { to, send_at: new Date(Date.now() + 3_600_000).toISOString() }
+      for (let sent = 0; sent < 600; sent += 50) assert.strictEqual((yield* post(later)).status, 200)
+      const refused = yield* post(later)
       assert.deepStrictEqual(
         [refused.status, (refused.json as { error?: string }).error],
         [429, "Sending limit reached (300 recipients per minute)"]
@@ -123,9 +125,9 @@ layer(TestServer.shared, live)("a mail", (it) => {
 layer(TestServer.shared, live)("the sandbox", (it) => {
   it.effect("refuses bounce@…, puts off defer@…, loses the first reply of lost@…", () =>
     Effect.gen(function* () {
-      const { get, read, sent } = yield* makeStage
+      const { get, sent, tried } = yield* makeStage
       const id = yield* sent({ to: "bounce@example.org, defer@example.org, lost@example.org" })
-      const { recipients } = yield* read(id, 10)
+      const { recipients } = yield* tried(id)
       assert.deepStrictEqual(
         recipients.map(({ attempts, next_attempt_at, status }) => [
           status,
@@ -157,9 +159,9 @@ layer(TestServer.shared, live)("the sandbox", (it) => {
   it.effect("is emptied, and a mail that waits is canceled", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer
-      const { get, key, read, sent } = yield* makeStage
+      const { get, key, sent, tried } = yield* makeStage
       const id = yield* sent()
-      yield* read(id, 10)
+      yield* tried(id)
       const cleared = yield* ask("DELETE", "/api/v1/emails/inbox", { key })
       assert.deepStrictEqual(cleared.json, { deleted: 1 })
       assert.strictEqual(((yield* get("/inbox")).json as Listed).meta.total, 0)

@@ -21,6 +21,7 @@ export interface ReadEmail {
     readonly attempts: number
     readonly last_reply: string | null
     readonly next_attempt_at: string | null
+    readonly bounces: ReadonlyArray<{ readonly type: string; readonly detail: string }>
   }>
 }
 
@@ -30,14 +31,22 @@ export const makeStageOf = Effect.fnUntraced(function* (role: "user" | "admin") 
   const { id: userId, key } = yield* makeUser(role)
   const post = (fields: object, headers: Readonly<Record<string, string>> = {}) =>
     ask("POST", "/send", { key, json: { ...plain, ...fields }, headers })
+  const read = (id: string, wait = 0) =>
+    Effect.map(ask("GET", `/api/v1/emails/${id}?wait=${wait}`, { key }), ({ json }) => json as ReadEmail)
   return {
     userId,
     key,
     post,
     /** sends, and answers the id */
     sent: (fields: object = {}) => Effect.map(post(fields), (answer) => textOf(answer, "message_id")),
-    read: (id: string, wait = 0) =>
-      Effect.map(ask("GET", `/api/v1/emails/${id}?wait=${wait}`, { key }), ({ json }) => json as ReadEmail),
+    /** `wait`: seconds for the first attempts at the most */
+    read,
+    /** once each recipient was tried, however long that takes */
+    tried: (id: string) =>
+      Effect.repeat(read(id, 30), {
+        until: ({ recipients }) =>
+          recipients.every(({ attempts, status }) => attempts > 0 || !/^(queued|sending)$/.test(status))
+      }),
     get: (path: string) => ask("GET", `/api/v1/emails${path}`, { key })
   }
 })

@@ -56,14 +56,21 @@ describe("the start message", () => {
   })
 
   it("says at every start where mail goes: to the sandbox, which it names, by a relay without its password, or itself", () => {
-    const kept = mailOf({ smtpServer: undefined, mailDirect: undefined })
+    const kept = mailOf({ smtpServer: undefined, mailDirect: undefined, mailListener: undefined })
     assert.match(kept, /^the built-in sandbox keeps all of it, and none leaves this server \(SMTP_URL /)
     const login = { user: "me", password: Redacted.make("secret") }
     const smtpServer = { host: "relay.example", port: 465, tls: "implicit", login } as const
-    const relayed = mailOf({ smtpServer, mailDirect: undefined })
+    const relayed = mailOf({ smtpServer, mailDirect: undefined, mailListener: undefined })
     assert.strictEqual(relayed, "goes out by relay.example, port 465 (SMTP_URL)")
-    const direct = mailOf({ smtpServer: undefined, mailDirect: { hostname: "mx.example" } })
-    assert.strictEqual(direct, "goes to the mail servers of its recipients, as mx.example (MAIL_TRANSPORT)")
+    const direct = mailOf({
+      smtpServer: undefined,
+      mailDirect: { hostname: "mx.example" },
+      mailListener: { port: 2525, certificate: undefined }
+    })
+    assert.strictEqual(
+      direct,
+      "goes to the mail servers of its recipients, as mx.example (MAIL_TRANSPORT); by SMTP it is taken at port 2525"
+    )
     for (const adminKey of [started.adminKey, { _tag: "Kept" } as const])
       assert.match(startMessage({ ...started, adminKey }), /Mail +the sandbox keeps it\n/)
     assert.notInclude(startMessage({ ...started, mail: undefined }), "Mail ")

@@ -36,7 +36,8 @@ export const paths = [
   ["GET", "/docs/agent.json"]
 ] as const
 
-/** The reference of the agent protocol, for people and for programs: made from the schemas, once. */
-export const layer = Layer.suspend(() =>
-  Layer.mergeAll(referenceRoute(protocolPage), documentRoute("/docs/agent.json", protocolSchema()))
+/** The reference of the agent protocol, for people and for programs, made from the schemas. */
+export const layer = Layer.mergeAll(
+  referenceRoute(protocolPage.path, () => protocolPage),
+  documentRoute("/docs/agent.json", protocolSchema)
 )

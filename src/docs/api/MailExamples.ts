@@ -31,7 +31,8 @@ export const mailExamples: Readonly<Record<string, unknown>> = {
         last_reply: "451 4.7.1 try again later",
         last_attempt_at: at,
         next_attempt_at: "2026-11-21T08:31:02.000Z",
-        opted_out_at: null
+        opted_out_at: null,
+        bounces: []
       }
     ]
   },
@@ -61,6 +62,14 @@ export const mailExamples: Readonly<Record<string, unknown>> = {
     created_at: at,
     keys: [{ selector: "sb1", state: "signing", keep_until: null }],
     records: [record]
+  },
+  RetriedEmail: { retried: ["ada@example.org"], suppressed: ["bob@example.org"] },
+  MailBounce: {
+    message_id: id,
+    recipient: "ada@example.org",
+    type: "hard",
+    known: false,
+    suppressed: true
   },
   Suppression: {
     id: "sup_2sJH7aQmXy4TzWcVbN8kLp",

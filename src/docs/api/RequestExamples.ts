@@ -90,6 +90,12 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     subject: "Your code",
     text: "It is 4711."
   },
+  "mailBounces.reportBounce": {
+    message_id: "eml_2sJH7aQmXy4TzWcVbN8kLp",
+    recipient: "ada@example.org",
+    type: "hard",
+    detail: "550 5.1.1 no such user"
+  },
   "mailDomains.createMailDomain": { name: "example.com" },
   "mailSuppressions.addSuppression": { address: "ada@example.org", note: "asked by phone" },
   "projects.createProject": { name: "Backups", slug: "backups", description: "Of every night" },

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { html, type Html } from "#src/http/Html.ts"
 import { renderPage } from "#src/http/HtmlPage.ts"
-import { packed, staticAnswer, staticRoute } from "#src/http/Static.ts"
+import { madeLate, packed, staticAnswer, staticRoute } from "#src/http/Static.ts"
 
 /** A page for people, without a script. */
 export interface ReferencePage {
@@ -31,12 +31,15 @@ const rendered = ({ main, path, title }: ReferencePage) =>
     style: readFileSync(join(import.meta.dirname, "Reference.css"), "utf8")
   })
 
-/** Serves the page: made once, in every encoding. */
-export const referenceRoute = (page: ReferencePage & { readonly path: `/${string}` }) => {
-  const { contentType, headers, text } = rendered(page)
-  const content = { bodies: packed(text), contentType, caching: "no-cache", headers }
-  return staticRoute(page.path, staticAnswer(content))
-}
+/** Serves the page: made once, at the first request. */
+export const referenceRoute = (path: `/${string}`, page: () => ReferencePage) =>
+  staticRoute(
+    path,
+    madeLate(() => {
+      const { contentType, headers, text } = rendered(page())
+      return staticAnswer({ bodies: packed(text), contentType, caching: "no-cache", headers })
+    })
+  )
 
 /** For a person at an address where nothing is: the way on. */
 export const notFoundPage = () => {
@@ -54,13 +57,15 @@ export const notFoundPage = () => {
   return { headers: { ...headers, "content-type": contentType }, text }
 }
 
-/** Serves a document for programs, made once. */
-export const documentRoute = (path: `/${string}`, document: object) =>
+/** Serves a document for programs: made once, at the first request. */
+export const documentRoute = (path: `/${string}`, document: () => object) =>
   staticRoute(
     path,
-    staticAnswer({
-      bodies: packed(JSON.stringify(document)),
-      contentType: "application/json",
-      caching: "no-cache"
-    })
+    madeLate(() =>
+      staticAnswer({
+        bodies: packed(JSON.stringify(document())),
+        contentType: "application/json",
+        caching: "no-cache"
+      })
+    )
   )

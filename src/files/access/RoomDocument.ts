@@ -1,4 +1,4 @@
-import { Layer, Predicate } from "effect"
+import { Predicate } from "effect"
 import { HttpApi } from "effect/http-api"
 import { AccountApi } from "#schemas/accounts/AccountApi.ts"
 import { FilesRawApi } from "#schemas/files/FilesRawApi.ts"
@@ -56,4 +56,4 @@ export const roomDocument = (): Document => {
   return { ...all, paths, components: { ...all.components, schemas } }
 }
 
-export const roomDocumentRoute = Layer.suspend(() => documentRoute(roomDocumentPath, roomDocument()))
+export const roomDocumentRoute = documentRoute(roomDocumentPath, roomDocument)

@@ -57,6 +57,20 @@ const mail = noun("mail", "List, show and cancel mail, and read the sandbox's in
     shown
   ),
   verb(
+    "retry",
+    "Try the failed deliveries of a mail once more",
+    mailId,
+    (client, params) => client.emails.retryEmail({ params }),
+    ({ retried, suppressed }) =>
+      tableOf(
+        ["address", "status"],
+        [
+          ...retried.map((address) => ({ address, status: "queued" })),
+          ...suppressed.map((address) => ({ address, status: "suppressed" }))
+        ]
+      )
+  ),
+  verb(
     "inbox",
     "List the mail that the sandbox took, newest first",
     page,

@@ -37,11 +37,12 @@ export const composeMail = async ({ dateMillis, fields, messageId }: MailToCompo
 /** Parts of these types may not be encoded, so that their bytes could not be kept. Source: RFC 2046, 5.1 and 5.2.1. */
 const unencodable = /^(message|multipart)\//i
 
-const attachmentPart = ({ content, contentType, filename }: MailAttachment) => ({
+const attachmentPart = ({ content, contentId, contentType, filename }: MailAttachment) => ({
   // Receivers decode what looks like an encoded word in a file's name, however it is written.
   filename: filename.replaceAll("=?", "=_"),
   contentType: unencodable.test(contentType) ? "application/octet-stream" : contentType,
-  contentDisposition: "attachment",
+  contentDisposition: contentId === undefined ? "attachment" : "inline",
+  ...(contentId !== undefined && { cid: contentId }),
   contentTransferEncoding: "base64",
   content
 })

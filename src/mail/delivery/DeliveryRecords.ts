@@ -1,9 +1,10 @@
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
+import { gathering } from "#src/infra/postgres/Gathering.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
 import { mailDeliveries } from "./MailDeliveries.ts"
 
@@ -38,20 +39,54 @@ export interface Attempted {
   readonly beganMillis: number
 }
 
-/** The rows of deliveries, as attempts change them. */
+/** An attempt that came to something, and the state that it leads to. */
+export interface End extends Attempted {
+  readonly status: MailStatus
+  /** until the next attempt; null where it was the last */
+  readonly nextMillis: number | null
+}
+
+interface Mark {
+  readonly id: string
+  readonly jobAttempt: number
+  readonly attempt: number
+}
+
+/** Statements carry so many deliveries. */
+export const atOnce = 64
+
+/** The rows of deliveries, as attempts change them. One for all attempts of a process: they share statements. */
 export const make = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const sql = yield* SqlClient
   const blobs = yield* BlobStore
+  const statements = makeStatements(sql, limits.mailReplyCharacters)
 
-  const read = (id: string): Effect.Effect<DeliveryRow | undefined, SqlError> =>
-    Effect.map(
-      sql<DeliveryRow>`SELECT d.id, d.message_id, d.address, d.status, d.attempts, d.ending_attempt, m.header_id,
-          m.from_address, m.is_bulk, m.unsubscribe_url, m.size, m.bytes, encode(m.sha256, 'hex') AS sha256, extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
-          extract(epoch FROM coalesce(m.send_at, m.created_at))::float8 * 1000 AS due_millis
-        FROM mail_deliveries d JOIN mail_messages m ON m.id = d.message_id WHERE d.id = ${id}`,
-      ([row]) => row
+  /** A delivery whose turn it is; undefined: it is gone. */
+  const read = yield* gathering(atOnce, statements.read)
+
+  /**
+   * Says that the last byte is about to leave, where the job's turn is still this attempt's. A mark that is there is of
+   * another process, whose turn ended between: the next turn tells of it.
+   */
+  const ending = yield* gathering(atOnce, statements.ending)
+
+  /**
+   * Writes an attempt down with the state that it leads to. A delivery that was canceled meanwhile stays so, and one that
+   * another process has gone on with is left to it. While Postgres is away the reply is known here alone: forgotten, it would
+   * have the mail sent twice.
+   */
+  const attemptedOnce = yield* gathering(atOnce, (ends: ReadonlyArray<End>) =>
+    Effect.as(
+      statements.attempted(ends),
+      ends.map(() => undefined)
     )
+  )
+  const attempted = (end: End) =>
+    Effect.retry(attemptedOnce(end), {
+      schedule: Schedule.spaced(limits.mailRecordEveryMillis),
+      times: limits.mailRecordTimes
+    })
 
   /** The composed message: from its row, or its blob; undefined: it is too old to be kept. */
   const messageOf = ({
@@ -66,47 +101,15 @@ export const make = Effect.gen(function* () {
       ? Effect.succeed(bytes ?? undefined)
       : blobs.read({ sha256, sizeBytes: size })
 
-  /**
-   * Says that the last byte is about to leave, where the job's turn is still this attempt's. A mark that is there is of
-   * another process, whose turn ended between: the next turn tells of it.
-   */
-  const ending = (id: string, jobAttempt: number, attempt: number): Effect.Effect<boolean, SqlError> =>
-    Effect.map(
-      sql`UPDATE mail_deliveries d SET status = 'sending', ending_attempt = ${attempt}
-        WHERE d.id = ${id} AND d.ended_at IS NULL AND d.ending_attempt IS NULL AND EXISTS (SELECT FROM jobs j
-          WHERE j.queue = ${mailDeliveries.name} AND j.id = d.id AND j.attempts = ${jobAttempt}) RETURNING 1`,
-      (rows) => rows.length > 0
-    )
-
-  /**
-   * Writes an attempt down with the state that it leads to; `nextMillis`: until the next one, null where it was the last.
-   * A delivery that was canceled meanwhile stays so, and one that another process has gone on with is left to it.
-   */
-  const attempted = (
-    { attempt, beganMillis, id, outcome, reply, route }: Attempted,
-    status: MailStatus,
-    nextMillis: number | null
-  ) =>
-    sql`WITH noted AS (
-        INSERT INTO mail_attempts (delivery_id, attempt, route, outcome, reply, began_at)
-        VALUES (${id}, ${attempt}, ${route}, ${outcome}, ${reply.slice(0, limits.mailReplyCharacters)},
-          to_timestamp(${beganMillis}::float8 / 1000))
-        ON CONFLICT (delivery_id, attempt) DO NOTHING)
-      UPDATE mail_deliveries SET status = ${status}, attempts = ${attempt}, ending_attempt = NULL,
-        last_reply = ${reply.slice(0, limits.mailReplyCharacters)}, last_attempt_at = now(),
-        next_attempt_at = now() + ${nextMillis}::float8 * interval '1 millisecond',
-        ended_at = CASE WHEN ${nextMillis}::float8 IS NULL THEN now() END
-      WHERE id = ${id} AND ended_at IS NULL AND attempts < ${attempt}`
-
   /** Nothing was handed over, whatever the mark says. `reply`: why; `nextMillis`: until it may be tried again. */
   const untried = (id: string, reply: string, nextMillis: number) =>
     sql`UPDATE mail_deliveries SET ending_attempt = NULL, last_reply = ${reply.slice(0, limits.mailReplyCharacters)},
       next_attempt_at = now() + ${nextMillis}::float8 * interval '1 millisecond',
       status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END WHERE id = ${id} AND ended_at IS NULL`
 
-  /** It gets nothing from this owner, and no attempt is made. */
-  const suppressed = (id: string, reason: string) =>
-    sql`UPDATE mail_deliveries SET status = 'suppressed', last_reply = ${reason},
+  /** It ends without an attempt. */
+  const endedUntried = (id: string, status: "suppressed" | "canceled", reason: string) =>
+    sql`UPDATE mail_deliveries SET status = ${status}, last_reply = ${reason},
       next_attempt_at = NULL, ended_at = now() WHERE id = ${id} AND ended_at IS NULL`
 
   /** The sandbox's copy is there once, with the end of its delivery; not where that was canceled. */
@@ -116,5 +119,77 @@ export const make = Effect.gen(function* () {
       WHERE d.id = ${id} AND d.ended_at IS NULL FOR UPDATE
       ON CONFLICT (delivery_id) DO NOTHING`
 
-  return { read, messageOf, ending, attempted, suppressed, toInbox, untried }
+  return {
+    read,
+    messageOf,
+    ending,
+    attempted,
+    /** `attempted` as a part of the caller's transaction */
+    attemptedWithin: (end: End) => statements.attempted([end]),
+    endedUntried,
+    toInbox,
+    untried
+  }
+})
+
+export type DeliveryRecords = Effect.Success<typeof make>
+
+/** Rows are locked by id: two statements wait for each other, and never in a circle. */
+const makeStatements = (sql: SqlClient, replyCharacters: number) => ({
+  /** The bytes of a message come once. */
+  read: (ids: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<DeliveryRow | undefined>, SqlError> =>
+    Effect.map(
+      sql<DeliveryRow>`SELECT d.id, d.message_id, d.address, d.status, d.attempts, d.ending_attempt, m.header_id,
+          m.from_address, m.is_bulk, m.unsubscribe_url, m.size, encode(m.sha256, 'hex') AS sha256,
+          CASE WHEN row_number() OVER (PARTITION BY d.message_id ORDER BY d.id) = 1 THEN m.bytes END AS bytes,
+          extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis,
+          extract(epoch FROM coalesce(d.retried_at, m.send_at, m.created_at))::float8 * 1000 AS due_millis
+        FROM mail_deliveries d JOIN mail_messages m ON m.id = d.message_id WHERE d.id = ANY(${ids}::text[])`,
+      (rows) => {
+        const bytes = new Map(
+          rows.flatMap((row) => (row.bytes === null ? [] : [[row.message_id, row.bytes]]))
+        )
+        const found = new Map(
+          rows.map((row) => [row.id, { ...row, bytes: bytes.get(row.message_id) ?? null }])
+        )
+        return ids.map((id) => found.get(id))
+      }
+    ),
+
+  ending: (marks: ReadonlyArray<Mark>): Effect.Effect<ReadonlyArray<boolean>, SqlError> =>
+    Effect.map(
+      sql<{ id: string }>`WITH asked AS (
+          SELECT u.id, u.attempt FROM unnest(${marks.map(({ id }) => id)}::text[],
+            ${marks.map(({ jobAttempt }) => jobAttempt)}::integer[], ${marks.map(({ attempt }) => attempt)}::integer[])
+            AS u(id, job_attempt, attempt)
+          JOIN jobs j ON j.queue = ${mailDeliveries.name} AND j.id = u.id AND j.attempts = u.job_attempt),
+        locked AS (SELECT d.id, a.attempt FROM mail_deliveries d JOIN asked a ON a.id = d.id
+          WHERE d.ended_at IS NULL AND d.ending_attempt IS NULL ORDER BY d.id FOR UPDATE OF d)
+        UPDATE mail_deliveries d SET status = 'sending', ending_attempt = l.attempt FROM locked l WHERE d.id = l.id
+        RETURNING d.id`,
+      (rows) => {
+        const marked = new Set(rows.map(({ id }) => id))
+        return marks.map(({ id }) => marked.has(id))
+      }
+    ),
+
+  attempted: (ends: ReadonlyArray<End>): Effect.Effect<unknown, SqlError> =>
+    sql`WITH asked AS (
+        SELECT * FROM unnest(${ends.map(({ id }) => id)}::text[], ${ends.map(({ attempt }) => attempt)}::integer[],
+          ${ends.map(({ route }) => route)}::text[], ${ends.map(({ outcome }) => outcome)}::text[],
+          ${ends.map(({ reply }) => reply.slice(0, replyCharacters))}::text[],
+          ${ends.map(({ beganMillis }) => String(beganMillis))}::text[]::float8[], ${ends.map(({ status }) => status)}::text[],
+          ${ends.map(({ nextMillis }) => String(nextMillis ?? -1))}::text[]::float8[])
+          AS u(id, attempt, route, outcome, reply, began_millis, status, next_millis)),
+      noted AS (
+        INSERT INTO mail_attempts (delivery_id, attempt, route, outcome, reply, began_at)
+        SELECT id, attempt, route, outcome, reply, to_timestamp(began_millis / 1000) FROM asked
+        ON CONFLICT (delivery_id, attempt) DO NOTHING),
+      locked AS (SELECT a.* FROM mail_deliveries d JOIN asked a ON a.id = d.id
+        WHERE d.ended_at IS NULL AND d.attempts < a.attempt ORDER BY d.id FOR UPDATE OF d)
+      UPDATE mail_deliveries d SET status = l.status, attempts = l.attempt, ending_attempt = NULL,
+        last_reply = l.reply, last_attempt_at = now(),
+        next_attempt_at = CASE WHEN l.next_millis >= 0 THEN now() + l.next_millis * interval '1 millisecond' END,
+        ended_at = CASE WHEN l.next_millis < 0 THEN now() END
+      FROM locked l WHERE d.id = l.id`
 })

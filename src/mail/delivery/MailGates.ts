@@ -85,7 +85,12 @@ const make = (route: Transport, limits: Limits): MailGates["Service"] => {
   const attempts = route.name === "smtp" ? smtpLimits.smtpConnections : limits.mailAttempts
   const options = optionsOf(limits, attempts)
   const gates = new HostGates(options)
-  const shares = new OwnerShares(options)
+  // A single owner has half of its shares under way, which leaves connections free for others, and as many again wait.
+  const shares = new OwnerShares(
+    route.name === "smtp"
+      ? { ...options, attempts: 1.6 * attempts, waiting: limits.mailAttempts / 2 }
+      : options
+  )
   let problem: string | undefined
 
   /** Not to be interrupted: a pass that no fiber has would be lost. It comes within `mailTurnMillis`. */

@@ -1,22 +1,25 @@
 import { Clock, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
+import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Refusal } from "#src/infra/gates/Turns.ts"
 import { again, busy, done, type Job, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
 import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import * as MailMetrics from "../MailMetrics.ts"
-import { MailDomains } from "../domains/MailDomains.ts"
-import { signedHead } from "../signing/Dkim.ts"
+import { gathering } from "#src/infra/postgres/Gathering.ts"
+import { ReturnPaths } from "../bounces/ReturnPaths.ts"
+import { makeReasons } from "../suppressions/SuppressedAddresses.ts"
 import { Suppressions } from "../suppressions/Suppressions.ts"
 import { saysNoMailbox } from "../transports/SmtpReply.ts"
 import { MailRoute } from "../transports/MailRoute.ts"
 import type { Handed } from "../transports/Transport.ts"
-import { UnsubscribeTokens } from "../unsubscribe/UnsubscribeTokens.ts"
 import * as DeliveryRecords from "./DeliveryRecords.ts"
 import { mailDeliveries } from "./MailDeliveries.ts"
 import { MailGates } from "./MailGates.ts"
+import * as RecipientHead from "./RecipientHead.ts"
 
 type MailJob = Job<(typeof mailDeliveries)["payload"]["Type"]>
 
@@ -65,8 +68,7 @@ interface Turn {
 }
 
 /** Further consequences of an attempt: a copy in the inbox of the sandbox, suppressions. */
-const makeConsequences = Effect.gen(function* () {
-  const records = yield* DeliveryRecords.make
+const makeConsequences = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryRecords) {
   const route = yield* MailRoute
   const inboxed = ({ head, job, row }: Turn): Effect.Effect<unknown, SqlError> =>
     route.name === "sandbox" ? records.toInbox(row, job.payload.owner, head) : Effect.void
@@ -83,10 +85,9 @@ const makeConsequences = Effect.gen(function* () {
 })
 
 /** Ends of deliveries, as rows and as numbers. */
-const makeRecorded = Effect.gen(function* () {
+const makeRecorded = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryRecords) {
   const { limits } = yield* AppConfig
   const metrics = yield* MailMetrics.make
-  const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
 
   const noted = ({ attempt, beganMillis, row }: Turn, outcome: MailAttempt["outcome"], reply: string) => ({
@@ -99,13 +100,20 @@ const makeRecorded = Effect.gen(function* () {
   })
   return {
     noted,
-    ended: (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string): Outcome => {
+    /**
+     * The row has its end before the job does: where this process dies between, the job's next turn finds the delivery
+     * ended.
+     */
+    ended: (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string) => {
       metrics.ended(status)
-      return done(records.attempted(noted(turn, outcome, reply), status, null))
+      return Effect.as(
+        records.attempted({ ...noted(turn, outcome, reply), status, nextMillis: null }),
+        done()
+      )
     },
-    suppressed: ({ row }: Turn, reason: string): Outcome => {
-      metrics.ended("suppressed")
-      return done(records.suppressed(row.id, reason))
+    endedUntried: ({ row }: Turn, status: "suppressed" | "canceled", reason: string): Outcome => {
+      metrics.ended(status)
+      return done(records.endedUntried(row.id, status, reason))
     },
     /** how long it may still be tried */
     leftMillis: ({ row }: Turn): number =>
@@ -114,59 +122,66 @@ const makeRecorded = Effect.gen(function* () {
 })
 
 /** Consequences of a next hop that cannot be used: no attempt, so that the pauses of the recipient's own do not grow. */
-const makeRests = Effect.gen(function* () {
+const makeRests = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryRecords) {
   const { mailRestMinMillis } = (yield* AppConfig).limits
-  const records = yield* DeliveryRecords.make
-  const { ended, leftMillis } = yield* makeRecorded
+  const { ended, leftMillis } = yield* makeRecorded(records)
   return {
     down: Effect.fnUntraced(function* (turn: Turn, reply: string) {
-      if (mailRestMinMillis >= leftMillis(turn)) return ended(turn, "route_down", "expired", reply)
+      if (mailRestMinMillis >= leftMillis(turn)) return yield* ended(turn, "route_down", "expired", reply)
       yield* records.untried(turn.row.id, reply, mailRestMinMillis)
       return withdrawn(mailRestMinMillis)
     }),
-    refused: (turn: Turn, { isBusy, restMillis }: Refusal): Outcome => {
-      if (isBusy) return busy(restMillis)
+    refused: (turn: Turn, { isBusy, restMillis }: Refusal): Effect.Effect<Outcome, SqlError> => {
+      if (isBusy) return Effect.succeed(busy(restMillis))
       return restMillis >= leftMillis(turn)
         ? ended(turn, "route_down", "expired", "its route was down until it was too old")
-        : withdrawn(restMillis)
+        : Effect.succeed(withdrawn(restMillis))
     }
   }
 })
 
 /** Consequences of attempts for their deliveries. */
-const makeEnds = Effect.gen(function* () {
+const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryRecords) {
   const { mailOnUnknown } = yield* AppConfig
   const metrics = yield* MailMetrics.make
-  const records = yield* DeliveryRecords.make
-  const { ended, leftMillis, noted, suppressed } = yield* makeRecorded
-  const { down, refused } = yield* makeRests
+  const route = yield* MailRoute
+  const { ended, endedUntried, leftMillis, noted } = yield* makeRecorded(records)
+  const { down, refused } = yield* makeRests(records)
 
   /** It is tried again, unless it is too old by then. */
   const deferred = Effect.fnUntraced(function* (turn: Turn, outcome: "deferred" | "unknown", reply: string) {
     const afterMillis = retryMillis(turn.attempt)
-    if (afterMillis >= leftMillis(turn)) return ended(turn, outcome, "expired", reply)
-    yield* records.attempted(noted(turn, outcome, reply), "deferred", afterMillis)
+    if (afterMillis >= leftMillis(turn)) return yield* ended(turn, outcome, "expired", reply)
+    yield* records.attempted({ ...noted(turn, outcome, reply), status: "deferred", nextMillis: afterMillis })
     return again(reply, afterMillis)
   })
   const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, SqlError> => {
     metrics.unknown()
     return mailOnUnknown === "hold"
-      ? Effect.succeed(ended(turn, "unknown", "unknown", reply))
+      ? ended(turn, "unknown", "unknown", reply)
       : deferred(turn, "unknown", reply)
   }
-  const { bounced, complained, inboxed } = yield* makeConsequences
+  const { bounced, complained, inboxed } = yield* makeConsequences(records)
+
+  /** The copy in the inbox is there with the end of its delivery, so that it is there once. */
+  const sentToInbox = (turn: Turn, reply: string): Outcome => {
+    metrics.ended("sent")
+    const recorded = records.attemptedWithin({
+      ...noted(turn, "sent", reply),
+      status: "sent",
+      nextMillis: null
+    })
+    return done(Effect.all([inboxed(turn), complained(turn), recorded], { discard: true }))
+  }
 
   const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
     switch (handed._tag) {
-      case "Sent": {
-        metrics.ended("sent")
-        const recorded = records.attempted(noted(turn, "sent", handed.reply), "sent", null)
-        return Effect.succeed(
-          done(Effect.all([inboxed(turn), complained(turn), recorded], { discard: true }))
-        )
-      }
+      case "Sent":
+        return route.name === "sandbox"
+          ? Effect.sync(() => sentToInbox(turn, handed.reply))
+          : ended(turn, "sent", "sent", handed.reply)
       case "Bounced":
-        return Effect.as(bounced(turn, handed.reply), ended(turn, "bounced", "bounced", handed.reply))
+        return Effect.andThen(bounced(turn, handed.reply), ended(turn, "bounced", "bounced", handed.reply))
       case "Deferred":
         return deferred(turn, "deferred", handed.reply)
       case "Unknown":
@@ -181,36 +196,35 @@ const makeEnds = Effect.gen(function* () {
     of,
     unknown,
     refused,
-    suppressed,
+    endedUntried,
     tooOld: (turn: Turn) => ended(turn, "deferred", "expired", "its body is not kept any more")
   }
 })
 
-/** The headers of one recipient's copy: the way to opt out of bulk mail, and the signature. Source: RFC 8058, RFC 6376. */
-const makeHead = Effect.gen(function* () {
-  const { baseUrl } = yield* AppConfig
-  const domains = yield* MailDomains
-  const { pathOf } = yield* UnsubscribeTokens
-  return (row: DeliveryRecords.DeliveryRow, owner: string, message: Uint8Array): Buffer => {
-    const raw = Buffer.from(message.buffer, message.byteOffset, message.length)
-    const keys = domains.signingKeys(owner, row.from_address.slice(row.from_address.lastIndexOf("@") + 1))
-    // One click is believed of signed mail alone (RFC 8058, 4), and over https.
-    const isOneClick = row.is_bulk && keys.length > 0 && baseUrl?.startsWith("https:") === true
-    const url = isOneClick ? `${baseUrl}${pathOf(row.id)}` : row.unsubscribe_url
-    const extra = [
-      ...(url === null ? [] : [["List-Unsubscribe", `<${url}>`] as const]),
-      ...(isOneClick ? [["List-Unsubscribe-Post", "List-Unsubscribe=One-Click"] as const] : [])
-    ]
-    return signedHead({ raw, extra, keys })
-  }
+/** Whether a user is deleted. Memory hears a moment later of one that another process has made. */
+const makeIsDeleted = Effect.gen(function* () {
+  const users = yield* Users
+  const sql = yield* SqlClient
+  return (owner: string): Effect.Effect<boolean, SqlError> =>
+    users.find(owner).pipe(
+      Effect.as(false),
+      Effect.catchTag("NotFound", () =>
+        Effect.map(
+          sql`SELECT FROM users WHERE id = ${owner} AND deleted_at IS NULL`,
+          ({ length }) => length === 0
+        )
+      )
+    )
 })
 
 const makeHandle = Effect.gen(function* () {
+  const returnPaths = yield* ReturnPaths
   const records = yield* DeliveryRecords.make
   const route = yield* MailRoute
-  const suppressions = yield* Suppressions
-  const headOf = yield* makeHead
-  const ends = yield* makeEnds
+  const reasonOf = yield* gathering(DeliveryRecords.atOnce, yield* makeReasons)
+  const isDeleted = yield* makeIsDeleted
+  const headOf = yield* RecipientHead.make
+  const ends = yield* makeEnds(records)
   const gates = yield* MailGates
   const metrics = yield* MailMetrics.make
 
@@ -218,15 +232,15 @@ const makeHandle = Effect.gen(function* () {
     const { job, row } = turn
     const message = yield* records.messageOf(row)
     if (message === undefined) return missing
-    turn.head = headOf(row, job.payload.owner, message)
+    turn.head = yield* headOf(row, job.payload.owner, message)
     const began = performance.now()
     const handed = yield* route.handOver({
       deliveryId: row.id,
       owner: job.payload.owner,
       messageId: row.message_id,
-      envelope: { from: row.from_address, to: row.address },
+      envelope: { from: returnPaths.addressOf(row.id) ?? row.from_address, to: row.address },
       message: [turn.head, message],
-      ending: Effect.orDie(records.ending(row.id, job.attempt, turn.attempt))
+      ending: Effect.orDie(records.ending({ id: row.id, jobAttempt: job.attempt, attempt: turn.attempt }))
     })
     metrics.attempted(performance.now() - began)
     return handed
@@ -240,11 +254,12 @@ const makeHandle = Effect.gen(function* () {
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
     if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
     const { owner } = job.payload
-    const reason = (yield* suppressions.of(owner, [row.address], row.is_bulk)).get(row.address)
-    if (reason !== undefined) return ends.suppressed(turn, reason)
+    if (yield* isDeleted(owner)) return ends.endedUntried(turn, "canceled", "its sender was deleted")
+    const reason = yield* reasonOf({ owner, address: row.address, isBulk: row.is_bulk })
+    if (reason !== undefined) return ends.endedUntried(turn, "suppressed", reason)
     const handed = yield* gates.through({ owner, address: row.address }, handOver(turn))
-    if ("restMillis" in handed) return ends.refused(turn, handed)
-    return yield* handed._tag === "Missing" ? Effect.succeed(ends.tooOld(turn)) : ends.of(turn, handed)
+    if ("restMillis" in handed) return yield* ends.refused(turn, handed)
+    return yield* handed._tag === "Missing" ? ends.tooOld(turn) : ends.of(turn, handed)
   })
 
   return (job: MailJob): Effect.Effect<Outcome> =>

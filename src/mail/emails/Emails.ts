@@ -106,9 +106,13 @@ const instant = (sql: SqlClient, column: string): Fragment =>
   sql.literal(`to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`)
 
 const statements = (sql: SqlClient) => {
+  const bounces = sql`(SELECT coalesce(json_agg(json_build_object('type', b.type, 'detail', b.detail,
+      'received_at', ${instant(sql, "b.received_at")}) ORDER BY b.received_at), '[]'::json)
+    FROM mail_bounces b WHERE b.delivery_id = d.id)`
   const recipients = sql`(SELECT json_agg(json_build_object('address', d.address, 'kind', d.kind, 'status', d.status,
       'attempts', d.attempts, 'last_reply', d.last_reply, 'last_attempt_at', ${instant(sql, "d.last_attempt_at")},
-      'next_attempt_at', ${instant(sql, "d.next_attempt_at")}, 'opted_out_at', ${instant(sql, "d.opted_out_at")}) ORDER BY d.place)
+      'next_attempt_at', ${instant(sql, "d.next_attempt_at")}, 'opted_out_at', ${instant(sql, "d.opted_out_at")},
+      'bounces', ${bounces}) ORDER BY d.place)
     FROM mail_deliveries d WHERE d.message_id = m.id) AS recipients`
   const columns = sql`m.id, m.header_id AS message_id_header, m.from_address, m.from_name, m.subject, m.created_at,
     m.send_at, m.campaign, ${recipients}`

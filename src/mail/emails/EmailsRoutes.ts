@@ -5,9 +5,14 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { mailListDefault } from "#schemas/mail/Email.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayAbandoned } from "#src/http/StoreAway.ts"
+import { notFound } from "#src/infra/postgres/Table.ts"
+import { Workers } from "#src/infra/workers/Workers.ts"
 import { Emails } from "./Emails.ts"
 import { Inbox } from "./Inbox.ts"
+import { inboxPage, inboxPageHeaders, readHtml } from "./InboxPage.ts"
+import { MailRetries } from "./MailRetries.ts"
+import { MailStats } from "./MailStats.ts"
 
 const asOwner = <A, E, R>(use: (owner: string) => Effect.Effect<A, E, R>) =>
   storeAway(Effect.flatMap(CurrentKey, ({ ownerId }) => use(ownerId)))
@@ -24,6 +29,8 @@ const emails = HttpApiBuilder.group(
   "emails",
   Effect.fnUntraced(function* (handlers) {
     const log = yield* Emails
+    const { retry } = yield* MailRetries
+    const stats = yield* MailStats
     return handlers
       .handle("listEmails", ({ query }) =>
         asOwner((owner) => log.list(owner, query, pageOf(query, mailListDefault)))
@@ -46,6 +53,10 @@ const emails = HttpApiBuilder.group(
       .handle("cancelEmail", ({ params }) =>
         asOwner((owner) => Effect.andThen(log.cancel(owner, params.id), log.read(owner, params.id, 0)))
       )
+      .handle("retryEmail", ({ params }) =>
+        storeAwayAbandoned(Effect.flatMap(CurrentKey, (caller) => retry(caller, params.id)))
+      )
+      .handle("readEmailStats", ({ query }) => asOwner((owner) => stats.of(owner, query)))
   })
 )
 
@@ -54,6 +65,15 @@ const inbox = HttpApiBuilder.group(
   "mailInbox",
   Effect.fnUntraced(function* (handlers) {
     const mails = yield* Inbox
+    const workers = yield* Workers
+    const readPage = Effect.fnUntraced(function* (owner: string, id: string) {
+      const html = yield* readHtml(workers, owner, yield* mails.read(owner, id))
+      if (html === undefined) return yield* notFound("HTML")
+      return HttpServerResponse.text(inboxPage(html), {
+        contentType: "text/html; charset=utf-8",
+        headers: inboxPageHeaders
+      })
+    })
     return handlers
       .handle("listInbox", ({ query }) =>
         asOwner((owner) => mails.list(owner, pageOf(query, mailListDefault)))
@@ -64,6 +84,7 @@ const inbox = HttpApiBuilder.group(
           rawAnswer
         )
       )
+      .handle("readInboxHtml", ({ params }) => asOwner((owner) => readPage(owner, params.id)))
       .handle("clearInbox", () =>
         Effect.map(
           asOwner((owner) => mails.clear(owner)),

@@ -22,6 +22,7 @@ export const deleteOldMail = Effect.gen(function* () {
         SELECT id FROM mail_messages WHERE created_at < ${before(limits.mailDays)} LIMIT ${most}) RETURNING id),
     deliveries AS (DELETE FROM mail_deliveries d USING gone WHERE d.message_id = gone.id RETURNING d.id),
     attempts AS (DELETE FROM mail_attempts a USING deliveries d WHERE a.delivery_id = d.id),
+    bounces AS (DELETE FROM mail_bounces b USING deliveries d WHERE b.delivery_id = d.id),
     inbox AS (DELETE FROM mail_inbox i USING gone WHERE i.message_id = gone.id)
     SELECT id FROM gone`)
   yield* whole(sql`DELETE FROM mail_inbox WHERE delivery_id IN (

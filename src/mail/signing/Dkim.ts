@@ -1,4 +1,4 @@
-import { createHash, createSign, generateKeyPair, type KeyObject } from "node:crypto"
+import { createHash, generateKeyPair, type KeyObject, sign } from "node:crypto"
 import { promisify } from "node:util"
 
 /** A key by which mail of a domain is signed. */
@@ -17,6 +17,9 @@ export interface DkimKeyPair {
 }
 
 const makeKeyPair = promisify(generateKeyPair)
+
+/** A signature takes a millisecond, on a thread of libuv's pool. */
+const signInPool = promisify(sign)
 
 /** A new key, RSA of 2048 bits. Source: RFC 6376, 3.6.1; RFC 8301, 3.2. */
 export const newDkimKey = async (): Promise<DkimKeyPair> => {
@@ -50,16 +53,16 @@ interface SignedHeadOptions {
 }
 
 /**
- * The bytes to be sent before `raw`: signatures and the headers of one recipient. Throws where a private key is not one.
+ * The bytes to be sent before `raw`: signatures and the headers of one recipient. Rejects where a private key is not one.
  * Source: RFC 6376, relaxed/relaxed with rsa-sha256.
  */
-export const signedHead = ({ bodyHash, extra, keys, raw }: SignedHeadOptions): Buffer => {
+export const signedHead = async ({ bodyHash, extra, keys, raw }: SignedHeadOptions): Promise<Buffer> => {
   const lines = extra.map(([name, value]) => headerLine(name, value)).join("")
   if (keys.length === 0) return Buffer.from(lines, "latin1")
   const headers = relaxedHeaders(lines + headOf(raw))
   const hash = bodyHash ?? bodyHashOf(raw)
-  const signatures = keys.map((key) => signature(headers, hash, key)).join("")
-  return Buffer.from(signatures + lines, "latin1")
+  const signatures = await Promise.all(keys.map((key) => signature(headers, hash, key)))
+  return Buffer.from(signatures.join("") + lines, "latin1")
 }
 
 const lineMax = 78
@@ -112,20 +115,18 @@ const relaxedHeaders = (head: string): ReadonlyMap<string, string> => {
 
 const hashLine = 72
 
-const signature = (
+const signature = async (
   headers: ReadonlyMap<string, string>,
   bodyHash: string,
   { domain, privateKey, selector }: DkimKey
-): string => {
+): Promise<string> => {
   const names = signedNames.filter((name) => headers.has(name))
   const tags =
     `v=1; a=rsa-sha256; c=relaxed/relaxed;\r\n d=${domain};\r\n s=${selector};\r\n` +
     ` bh=${bodyHash};\r\n h=${names.join(":\r\n  ")};\r\n b=`
   const signed = names.map((name) => `${name}:${headers.get(name)}\r\n`).join("")
   const own = `dkim-signature:${relaxedText(tags.replaceAll("\r\n", ""))}`
-  const bytes = createSign("sha256")
-    .update(signed + own, "latin1")
-    .sign(privateKey, "base64")
-  const lines = bytes.replace(new RegExp(`.{${hashLine}}(?=.)`, "g"), "$&\r\n ")
+  const bytes = await signInPool("sha256", Buffer.from(signed + own, "latin1"), privateKey)
+  const lines = bytes.toString("base64").replace(new RegExp(`.{${hashLine}}(?=.)`, "g"), "$&\r\n ")
   return `DKIM-Signature: ${tags}${lines}\r\n`
 }

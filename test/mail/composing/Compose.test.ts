@@ -150,4 +150,19 @@ describe("a composed message", () => {
       )
     }
   })
+
+  it("has the pictures of its HTML beside it, by their Content-ID", async () => {
+    const picture = { filename: "a.png", contentType: "image/png", content: Buffer.from([0, 1, 2]) }
+    const raw = await composed(
+      mailOf({ html: '<img src="cid:a@x">', attachments: [{ ...picture, contentId: "a@x" }, picture] })
+    )
+    const { attachments } = await parsed(raw)
+    assert.deepStrictEqual(
+      attachments.map(({ contentId, disposition, related }) => [contentId, disposition, related]),
+      [
+        ["<a@x>", "inline", true],
+        [undefined, "attachment", undefined]
+      ]
+    )
+  })
 })

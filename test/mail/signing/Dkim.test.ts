@@ -33,13 +33,13 @@ const unsubscribe: ReadonlyArray<Header> = [
 const composed = (fields = mailOf({})): Promise<Buffer> =>
   composeMail({ fields, messageId: "<eml_1@example.com>", dateMillis: 1_770_000_000_000 })
 
-const signed = (raw: Buffer, keys = [key("example.com")], extra = unsubscribe): Buffer =>
-  Buffer.concat([signedHead({ raw, extra, keys }), raw])
+const signed = async (raw: Buffer, keys = [key("example.com")], extra = unsubscribe): Promise<Buffer> =>
+  Buffer.concat([await signedHead({ raw, extra, keys }), raw])
 
 describe("a signature", () => {
   it(`is verified by others, whatever the message has (seed ${seed})`, async () => {
     const property = fc.asyncProperty(mails, async (fields) => {
-      const [verdict] = await verdicts(signed(await composed(fields)))
+      const [verdict] = await verdicts(await signed(await composed(fields)))
       assert.strictEqual(verdict?.result, "pass")
       for (const name of [
         "from",
@@ -59,7 +59,7 @@ describe("a signature", () => {
     const parts = fc.constantFrom("a", " ", "\t", "\r\n", "\r\n\r\n", " \r\n", "b".repeat(100))
     const property = fc.asyncProperty(fc.array(parts, { maxLength: 30 }), async (body) => {
       const raw = Buffer.from(`From: a@example.com\r\nSubject:  a \t b \r\n\tc\r\n\r\n${body.join("")}`)
-      const found = (await verdicts(signed(raw))).map(({ result }) => result)
+      const found = (await verdicts(await signed(raw))).map(({ result }) => result)
       assert.deepStrictEqual(found, ["pass"])
     })
     await fc.assert(property, { numRuns, seed })
@@ -67,7 +67,7 @@ describe("a signature", () => {
 
   it("fails where a bit of the text, of a header or of the unsubscribe link is another", async () => {
     const raw = await composed(mailOf({ html: "<p>Hello</p>", text: "Hello\r\n" }))
-    const whole = signed(raw)
+    const whole = await signed(raw)
     assert.strictEqual((await verdicts(whole))[0]?.result, "pass")
     for (const text of [
       "Hello\r\n",
@@ -88,39 +88,51 @@ describe("a signature", () => {
   it("is made for each key, and with a hash of the body that is known", async () => {
     const raw = await composed()
     const keys = [key("example.com"), key("signalbox.example", "sb2")]
-    const found = await verdicts(signed(raw, keys))
+    const found = await verdicts(await signed(raw, keys))
     assert.deepStrictEqual(found.map(({ domain, result }) => `${domain} ${result}`).toSorted(), [
       "example.com pass",
       "signalbox.example pass"
     ])
     const options = { raw, extra: unsubscribe, keys }
-    assert.deepStrictEqual(signedHead({ ...options, bodyHash: bodyHashOf(raw) }), signedHead(options))
-    const wrong = Buffer.concat([signedHead({ ...options, bodyHash: bodyHashOf(Buffer.from("x")) }), raw])
+    assert.deepStrictEqual(
+      await signedHead({ ...options, bodyHash: bodyHashOf(raw) }),
+      await signedHead(options)
+    )
+    const wrong = Buffer.concat([
+      await signedHead({ ...options, bodyHash: bodyHashOf(Buffer.from("x")) }),
+      raw
+    ])
     assert.notInclude(
       (await verdicts(wrong)).map(({ result }) => result),
       "pass"
     )
   })
 
-  it("is not there without a key: the headers of the recipient are", () => {
-    const head = signedHead({ raw: Buffer.from("From: a@b.example\r\n\r\n"), extra: unsubscribe, keys: [] })
+  it("is not there without a key: the headers of the recipient are", async () => {
+    const head = await signedHead({
+      raw: Buffer.from("From: a@b.example\r\n\r\n"),
+      extra: unsubscribe,
+      keys: []
+    })
     const [first, second] = unsubscribe
     assert.strictEqual(head.toString(), `List-Unsubscribe:\r\n ${first?.[1]}\r\n${second?.join(": ")}\r\n`)
   })
 
   it("has no line over 78 characters, but for a long URL", async () => {
     const raw = await composed(mailOf({ headers: [["References", "<a@example.com>"]] }))
-    const head = signedHead({
+    const head = await signedHead({
       raw,
       extra: unsubscribe,
       keys: [key(`${"d".repeat(40)}.example.com`)]
-    }).toString()
-    for (const line of head.split("\r\n"))
+    })
+    for (const line of head.toString().split("\r\n"))
       if (!line.includes("https:")) assert.isAtMost(line.length, 78, line)
   })
 
-  it("is refused of what is no key", () => {
+  it("is refused of what is no key", async () => {
     const bad = { domain: "example.com", selector: "sb1", privateKey: "not a key" }
-    assert.throws(() => signedHead({ raw: Buffer.from("From: a@b.example\r\n\r\n"), extra: [], keys: [bad] }))
+    const made = signedHead({ raw: Buffer.from("From: a@b.example\r\n\r\n"), extra: [], keys: [bad] })
+    const refusal: unknown = await made.catch((error: unknown) => error)
+    assert.instanceOf(refusal, Error)
   })
 })

@@ -5,6 +5,8 @@ import { reportSilence } from "./Silence.ts"
 export interface Asked {
   readonly method?: "GET" | "POST" | "PATCH" | "DELETE"
   readonly json?: unknown
+  /** a body of another type than JSON */
+  readonly body?: { readonly type: string; readonly content: Blob }
   /** beside those of the other fields */
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal
@@ -37,8 +39,9 @@ export const makeAsk = (bearer?: Bearer, credentials: "omit" | "same-origin" = "
     const { idempotencyKey, json, method = "GET" } = asked
     const headers = new Headers(asked.headers)
     if (json !== undefined) headers.set("content-type", "application/json")
+    if (asked.body !== undefined) headers.set("content-type", asked.body.type)
     if (idempotencyKey !== undefined) headers.set("idempotency-key", idempotencyKey)
-    const body = json === undefined ? null : JSON.stringify(json)
+    const body = json === undefined ? (asked.body?.content ?? null) : JSON.stringify(json)
     const sendWith = (token: string | undefined): Promise<Response> => {
       if (token !== undefined) headers.set("authorization", `Bearer ${token}`)
       return fetch(path, { method, headers, body, signal, credentials, cache: "no-store" })

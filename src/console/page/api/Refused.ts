@@ -39,7 +39,7 @@ const textAt = (value: unknown, name: string): string | undefined => {
 export const faultOf = (status: number, body: unknown): Fault => {
   const error = at(body, "error")
   if (typeof error === "string")
-    return { message: error, code: undefined, field: /^(\w+): /.exec(error)?.[1] }
+    return { message: error, code: undefined, field: /^(\w+)(?:\[\d+\])?: /.exec(error)?.[1] }
   return {
     message: textAt(error, "message") ?? `The server answered ${status}`,
     code: textAt(error, "code"),

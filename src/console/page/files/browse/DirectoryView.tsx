@@ -18,7 +18,7 @@ import { Listing } from "./Listing.tsx"
 import { NewDirectory } from "./NewDirectory.tsx"
 import { Notice, type Noticed } from "./Notice.tsx"
 import { Tree } from "./Tree.tsx"
-import { useCount } from "../UseCount.ts"
+import { useCount } from "../../parts/UseCount.ts"
 
 interface DirectoryViewProps {
   /** `bucket/a/b`; empty: the root */

@@ -6,7 +6,7 @@ import type { StoredFile } from "../Types.ts"
 import { fileEntry } from "./Entry.ts"
 import { EntryTable } from "./EntryTable.tsx"
 import { Notice, type Noticed } from "./Notice.tsx"
-import { useCount } from "../UseCount.ts"
+import { useCount } from "../../parts/UseCount.ts"
 
 const refreshMillis = 30_000
 

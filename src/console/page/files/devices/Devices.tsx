@@ -10,7 +10,7 @@ import { useChange } from "../../parts/UseChange.ts"
 import { formatWhen } from "../Words.ts"
 import { type Device, type DeviceList, path, platforms } from "./Device.ts"
 import { isClosed } from "../Closed.ts"
-import { useCount } from "../UseCount.ts"
+import { useCount } from "../../parts/UseCount.ts"
 
 const refreshMillis = 30_000
 

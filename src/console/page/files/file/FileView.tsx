@@ -13,7 +13,7 @@ import { formatBytes, formatWhen } from "../Words.ts"
 import { fileOf, type History } from "./History.ts"
 import { Preview } from "./Preview.tsx"
 import { VersionList } from "./VersionList.tsx"
-import { useCount } from "../UseCount.ts"
+import { useCount } from "../../parts/UseCount.ts"
 
 interface FileViewProps {
   /** of the file, or of a version */

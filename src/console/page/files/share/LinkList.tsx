@@ -7,7 +7,7 @@ import { formatBytes, formatWhen } from "../Words.ts"
 import { factsOf, isOver, path, selecting, type SharedLink, type ShareLink } from "./ShareLink.ts"
 import { isClosed } from "../Closed.ts"
 import { More, usePages } from "../Pages.tsx"
-import { useCount } from "../UseCount.ts"
+import { useCount } from "../../parts/UseCount.ts"
 
 interface LinkListProps {
   readonly title: string

@@ -5,7 +5,7 @@ import { Modal } from "../../parts/Modal.tsx"
 import { useChange } from "../../parts/UseChange.ts"
 import type { Entry } from "../Types.ts"
 import { Choices } from "./Choices.tsx"
-import { useCount } from "../UseCount.ts"
+import { useCount } from "../../parts/UseCount.ts"
 import { LinkList } from "./LinkList.tsx"
 import { factsOf, path, type ShareLink } from "./ShareLink.ts"
 

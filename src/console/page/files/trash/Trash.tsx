@@ -9,7 +9,7 @@ import { useFocusLeft } from "../../parts/UseFocusLeft.ts"
 import { More, usePages } from "../Pages.tsx"
 import { parentOf } from "../Places.ts"
 import { formatBytes, formatWhen } from "../Words.ts"
-import { useCount } from "../UseCount.ts"
+import { useCount } from "../../parts/UseCount.ts"
 import { restore } from "./TrashApi.ts"
 
 const path = "/api/trash"

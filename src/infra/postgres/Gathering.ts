@@ -1,0 +1,65 @@
+import { Array, Effect, Exit } from "effect"
+
+interface Asked<A, B, E> {
+  readonly ask: A
+  readonly answer: (exit: Exit.Exit<B, E>) => void
+  /** the answer is not waited for */
+  isWithdrawn: boolean
+}
+
+/**
+ * Carries several asks out and answers in their order. Where an ask that is withdrawn is not to be carried out, it fails at
+ * its end unless all are wanted still.
+ */
+type Run<A, B, E> = (
+  asks: Array.NonEmptyReadonlyArray<A>,
+  areWanted: () => boolean
+) => Effect.Effect<ReadonlyArray<B>, E>
+
+/**
+ * One statement for many: while one is under way the asks gather for the next one, of `most` at a time. Where it fails for
+ * several, each is asked alone, so that none fails for another's sake. An ask whose fiber is interrupted is withdrawn. It
+ * takes no part in a transaction of the caller.
+ */
+export const gathering = <A, B, E>(
+  most: number,
+  run: Run<A, B, E>
+): Effect.Effect<(ask: A) => Effect.Effect<B, E>> =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const waiting: globalThis.Array<Asked<A, B, E>> = []
+    const fork = Effect.runForkWith(context)
+    let isUnderWay = false
+
+    const runSome = (some: ReadonlyArray<Asked<A, B, E>>): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const asked = some.filter(({ isWithdrawn }) => !isWithdrawn)
+        if (!Array.isArrayNonEmpty(asked)) return Effect.void
+        const all = run(
+          Array.map(asked, ({ ask }) => ask),
+          () => !asked.some(({ isWithdrawn }) => isWithdrawn)
+        )
+        return Effect.flatMap(Effect.exit(all), (exit) => {
+          if (Exit.isFailure(exit) && asked.length > 1)
+            return Effect.forEach(asked, (one) => runSome([one]), { discard: true })
+          for (const [index, { answer }] of asked.entries())
+            answer(Exit.map(exit, (answers) => answers[index] as B))
+          return Effect.void
+        })
+      })
+
+    const runWaiting = Effect.gen(function* () {
+      while (waiting.length > 0) yield* runSome(waiting.splice(0, most))
+      isUnderWay = false
+    })
+
+    return (ask) =>
+      Effect.callback<B, E>((resume) => {
+        const asked: Asked<A, B, E> = { ask, answer: resume, isWithdrawn: false }
+        waiting.push(asked)
+        if (!isUnderWay) {
+          isUnderWay = true
+          fork(Effect.andThen(Effect.yieldNow, runWaiting))
+        }
+        return Effect.sync(() => (asked.isWithdrawn = true))
+      })
+  })
