@@ -49,6 +49,12 @@ layer(relayedServer({ limits: { mailSendMillis: 3_000 } }, { wire: wires.wire })
                   get(`/${id}`),
                   get("/suppressions"),
                   ask("POST", `${path}/${id}/cancel`, { key }),
+                  ask("POST", `${path}/${id}/retry`, { key }),
+                  ask("POST", `${path}/bounces`, {
+                    key,
+                    json: { message_id: id, recipient: "ada@example.org", type: "soft" }
+                  }),
+                  get("/stats"),
                   ask("DELETE", `${path}/inbox`, { key }),
                   ask("POST", `${path}/suppressions`, { key, json: { address: "eve@example.org" } }),
                   ask("POST", `${path}/domains`, { key, json: { name: "other.example" } }),

@@ -7,7 +7,7 @@ import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
 import { readBounce } from "#streams/mail/BounceJson.ts"
 import { bodyOf } from "#src/http/BodyOf.ts"
 import { isJson } from "#src/http/JsonBody.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAwayAbandoned } from "#src/http/StoreAway.ts"
 import { Bounces } from "./Bounces.ts"
 
 const isMessage = (contentType: string | undefined): boolean =>
@@ -26,10 +26,10 @@ export const layer = HttpApiBuilder.group(
         if (!isReport && !isJson(contentType))
           return yield* UnsupportedMediaType.of("Content-Type must be application/json or message/rfc822")
         const bytes = yield* bodyOf(request, reportBodyMax)
-        if (isReport) return { bounces: yield* storeAway(bounces.reported(ownerId, bytes)) }
+        if (isReport) return { bounces: yield* storeAwayAbandoned(bounces.reported(ownerId, bytes)) }
         const fields = readBounce(bytes)
         if (Result.isFailure(fields)) return yield* invalidField(fields.failure.field, fields.failure.text)
-        return { bounces: [yield* storeAway(bounces.told(ownerId, fields.success))] }
+        return { bounces: [yield* storeAwayAbandoned(bounces.told(ownerId, fields.success))] }
       })
     )
   })

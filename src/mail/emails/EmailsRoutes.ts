@@ -5,7 +5,7 @@ import { CurrentKey } from "#schemas/core/Authorization.ts"
 import { pageOf } from "#schemas/core/Page.ts"
 import { mailListDefault } from "#schemas/mail/Email.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
-import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayAbandoned } from "#src/http/StoreAway.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { Workers } from "#src/infra/workers/Workers.ts"
 import { Emails } from "./Emails.ts"
@@ -54,7 +54,7 @@ const emails = HttpApiBuilder.group(
         asOwner((owner) => Effect.andThen(log.cancel(owner, params.id), log.read(owner, params.id, 0)))
       )
       .handle("retryEmail", ({ params }) =>
-        storeAwayUntimed(Effect.flatMap(CurrentKey, (caller) => retry(caller, params.id)))
+        storeAwayAbandoned(Effect.flatMap(CurrentKey, (caller) => retry(caller, params.id)))
       )
       .handle("readEmailStats", ({ query }) => asOwner((owner) => stats.of(owner, query)))
   })

@@ -2,7 +2,7 @@ import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 
 import { Cause, Effect, FiberSet, Metric, Predicate, Result } from "effect"
 import { PayloadTooLarge, Problem, ServerError, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAwayAbandoned } from "#src/http/StoreAway.ts"
 import { GatheredBytes, type Reserve, tooMuch } from "#src/http/WholeBody.ts"
 import { FairShares } from "#src/infra/shares/FairShares.ts"
 import { readAddress } from "#streams/mail/Addresses.ts"
@@ -149,7 +149,7 @@ const makeTake = Effect.fnUntraced(function* (clients: SmtpClients) {
     // Reports begin with what they tell; the mail that they are about comes behind it.
     yield* whole(stream, (piece) => void gathered.add(piece.subarray(0, most - gathered.length)))
     const raw = gathered.bytes
-    yield* Effect.forEach(tokens, (token) => storeAway(received({ token, raw })), { discard: true })
+    yield* Effect.forEach(tokens, (token) => storeAwayAbandoned(received({ token, raw })), { discard: true })
     return "Received"
   })
 
