@@ -63,9 +63,10 @@ export const storeAway = <A, E, R>(
  * hangs, too. It may be carried out all the same, later.
  */
 export const storeAwayAbandoned = <A, E, R>(
-  transaction: Effect.Effect<A, E | SqlError, R>
+  transaction: Effect.Effect<A, E | SqlError, R>,
+  millis = statementTimeoutMillis
 ): Effect.Effect<A, Exclude<E, SqlError> | ServiceUnavailable, R> =>
-  Effect.catchTag(abandonedAfter(storeAwayUntimed(transaction), statementTimeoutMillis), "TimeoutError", () =>
+  Effect.catchTag(abandonedAfter(storeAwayUntimed(transaction), millis), "TimeoutError", () =>
     Effect.fail(ServiceUnavailable.of(text))
   ) as Effect.Effect<A, Exclude<E, SqlError> | ServiceUnavailable, R>
 

@@ -2,7 +2,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { ConfigChanges } from "#src/Config.ts"
 import type { SmtpServer } from "#src/mail/transports/SmtpUrl.ts"
-import { TestServer } from "#test/harness/TestServer.ts"
+import { type Outside, TestServer } from "#test/harness/TestServer.ts"
 import { type Sink, type SinkScript, startSink } from "./SmtpSink.ts"
 
 /** The relay of a server whose mail goes to a sink of the test. */
@@ -28,14 +28,17 @@ export const impatient = {
 }
 
 /** A server with mail, and the relay that it hands its mail to. */
-export const relayedServer = (changes: ConfigChanges = {}) =>
+export const relayedServer = (changes: ConfigChanges = {}, outside: Outside = {}) =>
   Layer.unwrap(
     Effect.map(Relay, (sink) =>
-      TestServer.own({
-        ...changes,
-        smtpServer: smtpServerAt(sink),
-        limits: { ...impatient, ...changes.limits }
-      })
+      TestServer.own(
+        {
+          ...changes,
+          smtpServer: smtpServerAt(sink),
+          limits: { ...impatient, ...changes.limits }
+        },
+        outside
+      )
     )
   ).pipe(Layer.provideMerge(Layer.effect(Relay, startSink(withLogin()))))
 

@@ -4,7 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { CurrentKey } from "#schemas/core/Authorization.ts"
 import type { DomainRow } from "#schemas/mail/Domain.ts"
 import { MailRoomApi } from "#schemas/mail/MailRoomApi.ts"
-import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayAbandoned, storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { shownDomain } from "./DomainRecords.ts"
 import { DomainSettings } from "./DomainSettings.ts"
 import { MailDomains } from "./MailDomains.ts"
@@ -30,7 +30,8 @@ export const layer = HttpApiBuilder.group(
       // DNS may take longer than any statement.
       verifyMailDomain: ({ params }) =>
         storeAwayUntimed(shown((userId) => domains.verify(userId, params.id))),
-      rotateMailDomainKey: ({ params }) => storeAway(shown((userId) => domains.rotate(userId, params.id))),
+      rotateMailDomainKey: ({ params }) =>
+        storeAwayAbandoned(shown((userId) => domains.rotate(userId, params.id))),
       deleteMailDomain: ({ params }) =>
         owner.pipe(
           Effect.flatMap((userId) => domains.remove(userId, params.id)),

@@ -8,6 +8,7 @@ import { storeAwayUntimed } from "#src/http/StoreAway.ts"
 import { sourceOf } from "#src/infra/blobs/GatheredSource.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
+import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
 import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.ts"
 import type { MailFields } from "#streams/mail/MailFields.ts"
 import { MailComposer } from "../composing/MailComposer.ts"
@@ -78,12 +79,9 @@ export class Mail extends Context.Service<
       })
       return Mail.of({
         send: (sending) =>
-          Effect.scoped(send(sending)).pipe(
-            storeAwayUntimed,
-            Effect.timeoutOrElse({
-              duration: limits.mailSendMillis,
-              orElse: () => Effect.fail(slow)
-            })
+          // A transaction on a connection that hangs is not waited for: its end hangs, too.
+          abandonedAfter(storeAwayUntimed(Effect.scoped(send(sending))), limits.mailSendMillis).pipe(
+            Effect.catchTag("TimeoutError", () => Effect.fail(slow))
           )
       })
     })

@@ -12,9 +12,10 @@ import {
   suppressionsLimitDefault
 } from "#schemas/mail/Suppression.ts"
 import { readSuppressions } from "#streams/mail/SuppressionCsv.ts"
+import { AppConfig } from "#src/Config.ts"
 import { bodyOf } from "#src/http/BodyOf.ts"
 import { csv } from "#src/http/Csv.ts"
-import { storeAway, storeAwayUntimed } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayAbandoned } from "#src/http/StoreAway.ts"
 import { Suppressions } from "./Suppressions.ts"
 
 const columns = ["address", "reason", "scope", "note", "created_at"] as const
@@ -41,6 +42,7 @@ export const layer = HttpApiBuilder.group(
   MailRoomApi,
   "mailSuppressions",
   Effect.fnUntraced(function* (handlers) {
+    const { limits } = yield* AppConfig
     const suppressions = yield* Suppressions
     const owned = <A, E, R>(use: (owner: string) => Effect.Effect<A, E, R>) =>
       Effect.flatMap(CurrentKey, ({ ownerId }) => use(ownerId))
@@ -54,7 +56,7 @@ export const layer = HttpApiBuilder.group(
         }).pipe(storeAway)
       )
       .handle("addSuppression", ({ payload: { address, note = null, reason = "manual" } }) =>
-        storeAwayUntimed(owned((owner) => suppressions.add(owner, { address, note, reason })))
+        storeAwayAbandoned(owned((owner) => suppressions.add(owner, { address, note, reason })))
       )
       .handle("removeSuppression", ({ params }) =>
         Effect.as(storeAway(owned((owner) => suppressions.remove(owner, params.id))), {
@@ -79,7 +81,9 @@ export const layer = HttpApiBuilder.group(
           if (read === undefined)
             return yield* PayloadTooLarge.of(`body: at most ${suppressionLinesMax} rows`)
           const { faults, suppressions: found } = read
-          const added = yield* owned((owner) => storeAwayUntimed(suppressions.addAll(owner, found)))
+          const added = yield* owned((owner) =>
+            storeAwayAbandoned(suppressions.addAll(owner, found), limits.mailSendMillis)
+          )
           return {
             added,
             known: found.length - added,

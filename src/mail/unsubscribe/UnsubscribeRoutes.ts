@@ -2,7 +2,7 @@ import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import type { SqlError } from "effect/sql/SqlError"
 import { headersOf } from "#schemas/core/Problem.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAwayAbandoned } from "#src/http/StoreAway.ts"
 import { askPage, awayPage, donePage, noLinkPage } from "./UnsubscribePage.ts"
 import { type LinkedRecipient, Unsubscribes } from "./Unsubscribes.ts"
 import { unsubscribePath } from "./UnsubscribeTokens.ts"
@@ -27,7 +27,7 @@ const pageOf = (recipient: LinkedRecipient | undefined) => {
 const shown = (use: (token: string) => Effect.Effect<LinkedRecipient | undefined, SqlError>) =>
   HttpRouter.params.pipe(
     Effect.flatMap(({ token = "" }) => use(token)),
-    storeAway,
+    storeAwayAbandoned,
     Effect.map((recipient) => answerOf(pageOf(recipient))),
     Effect.catchTag("ServiceUnavailable", (problem) =>
       Effect.succeed(HttpServerResponse.setHeaders(answerOf(awayPage()), headersOf(problem)))

@@ -13,7 +13,13 @@ export interface Room {
 
 /** Short waits, so that what has to be waited for can be. */
 export const roomLayer = TestServer.own({
-  limits: { agentRetryMillis: 1, agentCancelMillis: 300, agentTurns: 6, agentCallGraceMillis: 100 }
+  limits: {
+    agentRetryMillis: 1,
+    agentCancelMillis: 300,
+    agentTurns: 6,
+    agentCallGraceMillis: 100,
+    usageWaitMillis: 500
+  }
 })
 
 export const inRoom = (run: (room: Room) => Promise<void>) =>

@@ -15,7 +15,9 @@ export interface SandboxServer {
 
 const start = async () => {
   const sandbox = await startSandbox({ wordMillis: 2 })
-  const runtime = ManagedRuntime.make(TestServer.own({ upstreamUrl: sandbox.url }))
+  // Tests that leave a call wait for the end of the upstream's.
+  const settings = { upstreamUrl: sandbox.url, limits: { usageWaitMillis: 500 } }
+  const runtime = ManagedRuntime.make(TestServer.own(settings))
   const { server } = Context.get(await runtime.context(), TestServer)
   return { server, sandbox }
 }
