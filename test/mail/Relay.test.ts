@@ -281,6 +281,38 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
     })
   )
 
+  it.effect("that is tried anew while its attempt before is about to end is sent", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { ask } = yield* TestServer
+      const { becomes, key, read, relay, sent, taken } = yield* makeRelayed({
+        rcpt: { reply: "550 5.7.1 not here\r\n", afterMillis: 500 }
+      })
+      const before = relay.commands.length
+      const id = yield* sent()
+      yield* eventually(
+        "the recipient is named",
+        Effect.sync(() => relay.commands.slice(before).some((line) => line.startsWith("RCPT")))
+      )
+      const retried = yield* sql.withTransaction(
+        Effect.gen(function* () {
+          // Its job cannot end.
+          yield* sql`SELECT FROM jobs WHERE queue = 'mail'
+            AND id IN (SELECT d.id FROM mail_deliveries d WHERE d.message_id = ${id}) FOR UPDATE`
+          yield* eventually(
+            "it has bounced",
+            Effect.map(read(id), (email) => email.recipients[0]?.status === "bounced")
+          )
+          relay.play(withLogin())
+          return yield* ask("POST", `/api/v1/emails/${id}/retry`, { key })
+        })
+      )
+      assert.strictEqual(retried.status, 200)
+      yield* becomes(id, "sent")
+      assert.strictEqual(taken().length, 1)
+    })
+  )
+
   it.effect("of a user who is deleted meanwhile is canceled", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient

@@ -48,6 +48,7 @@ export interface End extends Attempted {
 
 interface Mark {
   readonly id: string
+  readonly jobId: string
   readonly jobAttempt: number
   readonly attempt: number
 }
@@ -159,10 +160,10 @@ const makeStatements = (sql: SqlClient, replyCharacters: number) => ({
   ending: (marks: ReadonlyArray<Mark>): Effect.Effect<ReadonlyArray<boolean>, SqlError> =>
     Effect.map(
       sql<{ id: string }>`WITH asked AS (
-          SELECT u.id, u.attempt FROM unnest(${marks.map(({ id }) => id)}::text[],
+          SELECT u.id, u.attempt FROM unnest(${marks.map(({ id }) => id)}::text[], ${marks.map(({ jobId }) => jobId)}::text[],
             ${marks.map(({ jobAttempt }) => jobAttempt)}::integer[], ${marks.map(({ attempt }) => attempt)}::integer[])
-            AS u(id, job_attempt, attempt)
-          JOIN jobs j ON j.queue = ${mailDeliveries.name} AND j.id = u.id AND j.attempts = u.job_attempt),
+            AS u(id, job_id, job_attempt, attempt)
+          JOIN jobs j ON j.queue = ${mailDeliveries.name} AND j.id = u.job_id AND j.attempts = u.job_attempt),
         locked AS (SELECT d.id, a.attempt FROM mail_deliveries d JOIN asked a ON a.id = d.id
           WHERE d.ended_at IS NULL AND d.ending_attempt IS NULL ORDER BY d.id FOR UPDATE OF d)
         UPDATE mail_deliveries d SET status = 'sending', ending_attempt = l.attempt FROM locked l WHERE d.id = l.id

@@ -240,14 +240,16 @@ const makeHandle = Effect.gen(function* () {
       messageId: row.message_id,
       envelope: { from: returnPaths.addressOf(row.id) ?? row.from_address, to: row.address },
       message: [turn.head, message],
-      ending: Effect.orDie(records.ending({ id: row.id, jobAttempt: job.attempt, attempt: turn.attempt }))
+      ending: Effect.orDie(
+        records.ending({ id: row.id, jobId: job.id, jobAttempt: job.attempt, attempt: turn.attempt })
+      )
     })
     metrics.attempted(performance.now() - began)
     return handed
   })
 
   const attempt = Effect.fnUntraced(function* (job: MailJob) {
-    const row = yield* records.read(job.id)
+    const row = yield* records.read(job.lane)
     if (row === undefined || isEnded(row.status)) return done()
     const beganMillis = yield* Clock.currentTimeMillis
     const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead }

@@ -53,9 +53,10 @@ const make = Effect.gen(function* () {
     yield* sql`UPDATE mail_deliveries SET status = 'queued', retried_at = now(), next_attempt_at = now(),
         ending_attempt = NULL, ended_at = NULL
       WHERE id = ANY(${deliveries}::text[])`
+    // Of ids of their own: the job before may be about to end, and one of its id would be left out for it.
     yield* jobs.offer(
       mailDeliveries,
-      deliveries.map((id) => ({ id, lane: id, payload: { message, owner } }))
+      deliveries.map((lane) => ({ lane, payload: { message, owner } }))
     )
   })
 
