@@ -90,14 +90,16 @@ export const throughServer: Run = (context) =>
       await sendAll(sender, sized(context, { tiny: 1, quick: 1_000, full: 4_000 }))
       await resetSink(given.sinkPort)
       const count = countOf(context)
-      const [before, startedAt] = [postgresMillis(given.stagePid), performance.now()]
+      const [before, startedAt] = [postgresMillis(given.stagePid, server.pid()), performance.now()]
       const { use } = await metered(server.pid(), () => sendAll(sender, count))
       const elapsedMillis = performance.now() - startedAt
       return {
         work: count,
         elapsedMillis,
         use,
-        figures: { "Postgres µs/mail": ((postgresMillis(given.stagePid) - before) * 1_000) / count },
+        figures: {
+          "Postgres µs/mail": ((postgresMillis(given.stagePid, server.pid()) - before) * 1_000) / count
+        },
         result: String((await arrivedAt(given.sinkPort)).count)
       }
     })

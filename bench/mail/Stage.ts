@@ -113,11 +113,13 @@ export const sendRequest = ({ key }: Given, changes: object = {}): Uint8Array =>
 
 export const portOf = ({ url }: Pick<ServerProcess, "url">): number => Number(new URL(url).port)
 
-/** CPU time so far of Postgres. */
-export const postgresMillis = (stagePid: number): number =>
-  descendants(stagePid)
-    .filter((pid) => pid !== process.pid)
-    .reduce((sum, pid) => sum + cpuMillis(pid), 0)
+/** CPU time so far of Postgres and of the relay, which is little beside it; `pid`: of the server. */
+export const postgresMillis = (stagePid: number, pid: number): number => {
+  const others = new Set([pid, process.pid, stagePid])
+  return descendants(stagePid)
+    .filter((one) => !others.has(one))
+    .reduce((sum, one) => sum + cpuMillis(one), 0)
+}
 
 /** The administrator's key, and a domain of theirs that is signed. */
 const prepared = async (given: Pick<Given, "databaseUrl" | "dataDir" | "sinkPort">) => {
