@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { localTime, offsetMillis, startOfDay } from "#streams/analytics/LocalTime.ts"
+import { localTime, offsetMillis, startOfDay } from "#streams/time/LocalTime.ts"
 import { type PeriodRange, periods, rangeOf, rangeOfDates } from "#streams/analytics/Periods.ts"
 import { type NaivePeriod, naivePeriod } from "./NaivePeriods.ts"
 
