@@ -1,6 +1,6 @@
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import type { DecodedBrowserEvent } from "#streams/analytics/BrowserDecoder.ts"
-import { startOfDay } from "#streams/analytics/LocalTime.ts"
+import { startOfDay } from "#streams/time/LocalTime.ts"
 import { arrivalOf } from "./Arrivals.ts"
 import { type Chances, zipf } from "./Chances.ts"
 import { hourOf, weightOf } from "./Curves.ts"

@@ -6,7 +6,7 @@ import {
   nextHour,
   startOfDay,
   startOfHour
-} from "./LocalTime.ts"
+} from "#streams/time/LocalTime.ts"
 
 /** The periods. Source: contract/analytics#periods. */
 export const periods = ["today", "24h", "7d", "30d", "90d", "12mo"] as const

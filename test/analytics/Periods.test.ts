@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { localTime, offsetMillis, startOfDay } from "#streams/analytics/LocalTime.ts"
 import { type PeriodRange, periods, rangeOf, rangeOfDates } from "#streams/analytics/Periods.ts"
 import { type NaivePeriod, naivePeriod } from "./NaivePeriods.ts"
 
@@ -220,20 +219,6 @@ describe("rangeOf", () => {
         for (const { label, startMillis } of range.buckets) assert.strictEqual(Date.parse(label), startMillis)
       }),
       { numRuns: 300 }
-    )
-  })
-
-  it("starts a day at its first instant: just before it is another day", () => {
-    fc.assert(
-      fc.property(zones, instants, (zone, now) => {
-        const today = localTime(zone, now)
-        const start = startOfDay(zone, today)
-        assert.strictEqual(localTime(zone, start).day, today.day)
-        assert.notStrictEqual(localTime(zone, start - 1000).day, today.day)
-        assert.isTrue(start <= now)
-        assert.strictEqual((start + offsetMillis(zone, start)) % 60_000, 0)
-      }),
-      { numRuns: 500 }
     )
   })
 })
