@@ -1,4 +1,5 @@
 import { Array, Effect, Exit } from "effect"
+import { abandonedAfter } from "./AbandonedAfter.ts"
 
 interface Asked<A, B, E> {
   readonly ask: A
@@ -19,10 +20,11 @@ type Run<A, B, E> = (
 /**
  * One statement for many: while one is under way the asks gather for the next one, of `most` at a time. Where it fails for
  * several, each is asked alone, so that none fails for another's sake. An ask whose fiber is interrupted is withdrawn. It
- * takes no part in a transaction of the caller.
+ * takes no part in a transaction of the caller. Postgres has `millis` for a statement: one on a connection that hangs is
+ * a defect of its asks, which count as withdrawn, and keeps the others waiting no longer.
  */
 export const gathering = <A, B, E>(
-  most: number,
+  { millis, most }: { readonly most: number; readonly millis: number },
   run: Run<A, B, E>
 ): Effect.Effect<(ask: A) => Effect.Effect<B, E>> =>
   Effect.map(Effect.context<never>(), (context) => {
@@ -34,11 +36,22 @@ export const gathering = <A, B, E>(
       Effect.suspend(() => {
         const asked = some.filter(({ isWithdrawn }) => !isWithdrawn)
         if (!Array.isArrayNonEmpty(asked)) return Effect.void
+        let isAbandoned = false
+        const abandon = (): void => {
+          isAbandoned = true
+          for (const one of asked) one.isWithdrawn = true
+        }
         const all = run(
           Array.map(asked, ({ ask }) => ask),
           () => !asked.some(({ isWithdrawn }) => isWithdrawn)
         )
-        return Effect.flatMap(Effect.exit(all), (exit) => {
+        return Effect.flatMap(Effect.exit(abandonedAfter(Effect.exit(all), millis, abandon)), (ended) => {
+          if (isAbandoned || Exit.isFailure(ended)) {
+            const late = Exit.die(new Error(`Postgres has not answered in ${millis} ms`))
+            for (const { answer } of asked) answer(late)
+            return Effect.void
+          }
+          const exit = ended.value
           if (Exit.isFailure(exit) && asked.length > 1)
             return Effect.forEach(asked, (one) => runSome([one]), { discard: true })
           for (const [index, { answer }] of asked.entries())

@@ -6,6 +6,7 @@ import { AppConfig } from "#src/Config.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { gathering } from "#src/infra/postgres/Gathering.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
+import type { Limits } from "#src/Limits.ts"
 import { mailDeliveries } from "./MailDeliveries.ts"
 
 /** A delivery whose turn it is, with what its message says of it. */
@@ -53,8 +54,8 @@ interface Mark {
   readonly attempt: number
 }
 
-/** Statements carry so many deliveries. */
-export const atOnce = 64
+/** Of statements that carry several deliveries: after a lease nothing that they answer would hold. */
+export const gatheringBounds = ({ jobLeaseMillis }: Limits) => ({ most: 64, millis: jobLeaseMillis })
 
 /** The rows of deliveries, as attempts change them. One for all attempts of a process: they share statements. */
 export const make = Effect.gen(function* () {
@@ -62,22 +63,23 @@ export const make = Effect.gen(function* () {
   const sql = yield* SqlClient
   const blobs = yield* BlobStore
   const statements = makeStatements(sql, limits.mailReplyCharacters)
+  const bounds = gatheringBounds(limits)
 
   /** A delivery whose turn it is; undefined: it is gone. */
-  const read = yield* gathering(atOnce, statements.read)
+  const read = yield* gathering(bounds, statements.read)
 
   /**
    * Says that the last byte is about to leave, where the job's turn is still this attempt's. A mark that is there is of
    * another process, whose turn ended between: the next turn tells of it.
    */
-  const ending = yield* gathering(atOnce, statements.ending)
+  const ending = yield* gathering(bounds, statements.ending)
 
   /**
    * Writes an attempt down with the state that it leads to. A delivery that was canceled meanwhile stays so, and one that
    * another process has gone on with is left to it. While Postgres is away the reply is known here alone: forgotten, it would
    * have the mail sent twice.
    */
-  const attemptedOnce = yield* gathering(atOnce, (ends: ReadonlyArray<End>) =>
+  const attemptedOnce = yield* gathering(bounds, (ends: ReadonlyArray<End>) =>
     Effect.as(
       statements.attempted(ends),
       ends.map(() => undefined)

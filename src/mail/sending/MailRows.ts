@@ -2,6 +2,7 @@ import { Array, Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
 import type { NewBlob } from "#src/infra/blobs/BlobIndex.ts"
 import { BlobStore } from "#src/infra/blobs/BlobStore.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
@@ -46,6 +47,7 @@ const deliveriesOf = ({ caller, fields, id: message, recipients }: NewMail) => {
 
 /** The rows of accepted mails: they, their deliveries and their jobs. */
 export const make = Effect.gen(function* () {
+  const { limits } = yield* AppConfig
   const sql = yield* SqlClient
   const jobs = yield* Jobs
   const metrics = yield* MailMetrics.make
@@ -91,14 +93,16 @@ export const make = Effect.gen(function* () {
   })
 
   /** Sends that come together share a transaction. A send that was given up meanwhile is not written. */
-  const insertTogether = yield* gathering(atOnce, (mails: Array.NonEmptyReadonlyArray<NewMail>, areWanted) =>
-    sql.withTransaction(
-      Effect.gen(function* () {
-        yield* insertAll(mails)
-        if (!areWanted()) return yield* ServiceUnavailable.of("The send was given up")
-        return mails.map(() => undefined)
-      })
-    )
+  const insertTogether = yield* gathering(
+    { most: atOnce, millis: limits.mailSendMillis },
+    (mails: Array.NonEmptyReadonlyArray<NewMail>, areWanted) =>
+      sql.withTransaction(
+        Effect.gen(function* () {
+          yield* insertAll(mails)
+          if (!areWanted()) return yield* ServiceUnavailable.of("The send was given up")
+          return mails.map(() => undefined)
+        })
+      )
   )
 
   return {

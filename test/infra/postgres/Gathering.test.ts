@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import { gathering } from "#src/infra/postgres/Gathering.ts"
 
 const forkAll = <B, E>(ask: (n: number) => Effect.Effect<B, E>, asks: ReadonlyArray<number>) =>
@@ -11,12 +12,14 @@ const answersOf = <B, E>(fibers: ReadonlyArray<Fiber.Fiber<Exit.Exit<B, E>>>) =>
     (exits) => exits.map((exit) => (Exit.isSuccess(exit) ? exit.value : "failed"))
   )
 
+const bounds = { most: 10, millis: 1_000 }
+
 describe("asks that are gathered", () => {
   it.effect("go together while a statement is under way, so many at once, and each has its own answer", () =>
     Effect.gen(function* () {
       const ran: Array<ReadonlyArray<number>> = []
       const first = yield* Deferred.make<void>()
-      const ask = yield* gathering(3, (asks: ReadonlyArray<number>) =>
+      const ask = yield* gathering({ ...bounds, most: 3 }, (asks: ReadonlyArray<number>) =>
         Effect.gen(function* () {
           ran.push(asks)
           if (ran.length === 1) yield* Deferred.await(first)
@@ -36,7 +39,7 @@ describe("asks that are gathered", () => {
 
   it.effect("fail alone: those beside one that fails have their answers", () =>
     Effect.gen(function* () {
-      const ask = yield* gathering(10, (asks: ReadonlyArray<number>) =>
+      const ask = yield* gathering(bounds, (asks: ReadonlyArray<number>) =>
         asks.includes(2) ? Effect.fail("refused") : Effect.succeed(asks.map((n) => n * 10))
       )
       const fibers = yield* forkAll(ask, [1, 2, 3])
@@ -46,7 +49,7 @@ describe("asks that are gathered", () => {
 
   it.effect("go on behind a defect and an interruption", () =>
     Effect.gen(function* () {
-      const ask = yield* gathering(10, (asks: ReadonlyArray<number>) =>
+      const ask = yield* gathering(bounds, (asks: ReadonlyArray<number>) =>
         asks.includes(1) ? Effect.die(new Error("a defect")) : Effect.succeed(asks)
       )
       const [died] = yield* answersOf(yield* forkAll(ask, [1]))
@@ -62,7 +65,7 @@ describe("asks that are gathered", () => {
       const done: Array<number> = []
       const begun = yield* Deferred.make<void>()
       const going = yield* Deferred.make<void>()
-      const ask = yield* gathering(10, (asks: ReadonlyArray<number>, areWanted) =>
+      const ask = yield* gathering(bounds, (asks: ReadonlyArray<number>, areWanted) =>
         Effect.gen(function* () {
           yield* Deferred.succeed(begun, undefined)
           yield* Deferred.await(going)
@@ -81,6 +84,24 @@ describe("asks that are gathered", () => {
       assert.deepStrictEqual(yield* answersOf([stays]), [2])
       assert.strictEqual(yield* ask(4), 4)
       assert.deepStrictEqual(done, [2, 4])
+    })
+  )
+
+  it.effect("do not wait for ever behind a connection that hangs, whose asks are withdrawn", () =>
+    Effect.gen(function* () {
+      const wanted: Array<() => boolean> = []
+      const ask = yield* gathering(bounds, (asks: ReadonlyArray<number>, areWanted) => {
+        if (!asks.includes(1)) return Effect.succeed(asks)
+        wanted.push(areWanted)
+        return Effect.uninterruptible(Effect.never)
+      })
+      const hanging = yield* forkAll(ask, [1])
+      while (wanted.length === 0) yield* Effect.yieldNow
+      const behind = yield* forkAll(ask, [2, 3])
+      assert.isTrue(wanted[0]?.())
+      yield* TestClock.adjust(bounds.millis)
+      assert.deepStrictEqual(yield* answersOf([...hanging, ...behind]), ["failed", 2, 3])
+      assert.isFalse(wanted[0]?.())
     })
   )
 })
