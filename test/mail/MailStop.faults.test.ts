@@ -6,8 +6,8 @@ import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 import { type Sink, startSink } from "./SmtpSink.ts"
 import { plain } from "./Stage.ts"
 
-/** The relay's connections, and so the transactions under way. */
-const atOnce = 10
+/** A single account's part of the relay's ten connections, and so its transactions under way. */
+const atOnce = 8
 const recipients = 3 * atOnce
 
 describe("a server that is told to stop while a relay takes its mail", () => {
@@ -31,13 +31,13 @@ describe("a server that is told to stop while a relay takes its mail", () => {
       moves: {
         end: (nth) => {
           ended.push(nth)
-          return { reply: "250 2.0.0 taken\r\n", afterMillis: 3_000 }
+          return { reply: "250 2.0.0 taken\r\n", afterMillis: 5_000 }
         }
       }
     })
     const to = Array.from({ length: recipients }, (_, n) => `r${n}@example.org`).join(",")
     const id = textAt(await ask(server, "POST", "/send", { json: { ...plain, to } }), "message_id")
-    await until("all connections wait for the reply", () =>
+    await until("all transactions wait for the reply", () =>
       Promise.resolve(ended.length === atOnce ? undefined : `${ended.length}`)
     )
     assert.strictEqual(await server.stop("SIGTERM"), 0, server.output())

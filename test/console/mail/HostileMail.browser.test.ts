@@ -69,11 +69,17 @@ describeWith(chromiumPresent, "a hostile mail in the inbox of the sandbox, in Ch
     await frame.getByRole("button", { name: "Send" }).click()
     // It is still there.
     await frame.getByText("Green").waitFor()
-    const green = await frame
-      .getByText("Green")
-      .evaluate("(element) => [getComputedStyle(element).backgroundColor, getComputedStyle(element).width]")
+    const green = await frame.getByText("Green").evaluate((element) => {
+      const style = element.ownerDocument.defaultView?.getComputedStyle(element)
+      return [style?.backgroundColor, style?.width]
+    })
     assert.deepStrictEqual(green, ["rgb(0, 128, 0)", "200px"])
-    assert.strictEqual(await frame.locator("#own").evaluate("(image) => image.naturalWidth"), 1)
+    assert.strictEqual(
+      await frame
+        .locator("#own")
+        .evaluate((image) => (image as unknown as { readonly naturalWidth: number }).naturalWidth),
+      1
+    )
     assert.strictEqual(page.url(), before)
     assert.notStrictEqual(await page.title(), "ran")
   }
