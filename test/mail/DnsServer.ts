@@ -145,8 +145,13 @@ const serveTcp = (zone: Zone, socket: Socket): void => {
   })
 }
 
-/** The same port of both, which another process may have of one. */
-const bind = async (zone: Zone) => {
+const listening = (server: ReturnType<typeof createServer>, port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    server.once("error", reject)
+    server.listen(port, "127.0.0.1", resolve)
+  })
+
+const bindOnce = async (zone: Zone) => {
   const sockets = new Set<Socket>()
   const tcp = createServer((socket) => {
     sockets.add(socket)
@@ -156,20 +161,38 @@ const bind = async (zone: Zone) => {
     const answer = zone.answer(message, true)
     if (answer !== undefined) udp.send(answer, port, address)
   })
-  const port = await new Promise<number>((resolve, reject) => {
-    udp.once("error", reject)
-    udp.bind(0, "127.0.0.1", () => resolve(udp.address().port))
-  })
-  await new Promise<void>((resolve, reject) => {
-    tcp.once("error", reject)
-    tcp.listen(port, "127.0.0.1", resolve)
-  })
+  await listening(tcp, 0)
+  const address = tcp.address()
+  const port = address !== null && typeof address === "object" ? address.port : 0
   const close = async () => {
     for (const socket of sockets) socket.destroy()
     await new Promise<void>((resolve) => void udp.close(resolve))
     await new Promise<void>((resolve) => void tcp.close(() => resolve()))
   }
+  try {
+    await new Promise<void>((resolve, reject) => {
+      udp.once("error", reject)
+      udp.bind(port, "127.0.0.1", resolve)
+    })
+  } catch (error) {
+    await close()
+    throw error
+  }
   return { port, close }
+}
+
+/**
+ * The same port of both. UDP takes the port TCP was given, since far fewer are in use there; one
+ * that another process has of UDP is left for the next.
+ */
+const bind = async (zone: Zone, triesLeft = 20): ReturnType<typeof bindOnce> => {
+  try {
+    return await bindOnce(zone)
+  } catch (error) {
+    const taken = error instanceof Error && "code" in error && error.code === "EADDRINUSE"
+    if (!taken || triesLeft === 0) throw error
+    return bind(zone, triesLeft - 1)
+  }
 }
 
 const make = Effect.gen(function* () {
