@@ -2,19 +2,26 @@ import { Result } from "effect"
 import type { BlobSource } from "./BlobFiles.ts"
 import { slowBuffers } from "./BlobWriter.ts"
 
-/** The bytes of a short source; or one that is longer than `mostBytes`, from its beginning. */
+/** A source that still brings bytes so long after its first ones is slow: they wait on the disk, not in memory. */
+const slowAfterMillis = 500
+
+/** The bytes of a short source; or one that is longer than `mostBytes`, or slow, from its beginning. */
 export const gather = async <E>(
   source: BlobSource<E>,
-  mostBytes: number
+  mostBytes: number,
+  slowMillis = slowAfterMillis
 ): Promise<Result.Result<Buffer | BlobSource<E>, E>> => {
   const blocks: Array<Buffer> = []
   let gatheredBytes = 0
+  let begunAt = Number.POSITIVE_INFINITY
   for (;;) {
     const next = await source()
+    const now = performance.now()
+    begunAt = Math.min(begunAt, now)
     if (Result.isFailure(next)) return Result.fail(next.failure)
     const piece = next.success
     if (piece === undefined) return Result.succeed(joined(blocks, gatheredBytes))
-    if (gatheredBytes + piece.length > mostBytes)
+    if (gatheredBytes + piece.length > mostBytes || now - begunAt > slowMillis)
       return Result.succeed(resumed(filled(blocks, gatheredBytes), piece, source))
     copyBehind(blocks, gatheredBytes, piece)
     gatheredBytes += piece.length
@@ -43,13 +50,13 @@ const joined = (blocks: ReadonlyArray<Buffer>, bytes: number): Buffer => {
 
 /** The bytes that were gathered, then the piece that was too much, and the source behind it. */
 const resumed = <E>(gathered: Array<Buffer>, tooMuch: Uint8Array, source: BlobSource<E>): BlobSource<E> => {
-  const ours = gathered.values()
   let last: Buffer | undefined
   let isAtSource = false
   return async () => {
     if (isAtSource) return source()
     if (last !== undefined) slowBuffers.giveBack(last)
-    last = ours.next().value
+    // Taken out, since an iterator at its end would hold them all for as long as the source is there.
+    last = gathered.shift()
     isAtSource = last === undefined
     return Result.succeed(last ?? tooMuch)
   }

@@ -28,13 +28,14 @@ const readAll = async (source: BlobSource<never>): Promise<Buffer> => {
 }
 
 const mostBytes = 16 * 1024
+const patient = Number.POSITIVE_INFINITY
 
 test.each([1, 1_000, 4_096, 5_000, 16_384, 40_000])(
   "pieces of %d bytes come whole, shorter and longer than what is gathered",
   async (pieceBytes) => {
     for (const length of [0, 1, 4_095, 4_096, 4_097, mostBytes - 1, mostBytes, mostBytes + 1, 100_000]) {
       const bytes = numbered(length)
-      const gathered = Result.getOrThrow(await gather(reusing(bytes, pieceBytes), mostBytes))
+      const gathered = Result.getOrThrow(await gather(reusing(bytes, pieceBytes), mostBytes, patient))
       expect(Buffer.isBuffer(gathered), `${length} bytes`).toBe(length <= mostBytes)
       const read = Buffer.isBuffer(gathered) ? gathered : await readAll(gathered)
       expect(read.equals(bytes), `${length} bytes`).toBe(true)
@@ -45,11 +46,26 @@ test.each([1, 1_000, 4_096, 5_000, 16_384, 40_000])(
 test("two sources that are gathered at once share no block", async () => {
   const others = numbered(30_000).map((byte) => 255 - byte)
   const [one, other] = [reusing(numbered(30_000), 1_000), reusing(Buffer.from(others), 1_000)]
-  const [first, second] = await Promise.all([gather(one, mostBytes), gather(other, mostBytes)])
+  const [first, second] = await Promise.all([
+    gather(one, mostBytes, patient),
+    gather(other, mostBytes, patient)
+  ])
   const sources = [first, second].map((result) => Result.getOrThrow(result))
   const [whole, otherWhole] = await Promise.all(
     sources.map((source) => (Buffer.isBuffer(source) ? source : readAll(source)))
   )
   expect(whole?.equals(numbered(30_000))).toBe(true)
   expect(otherWhole?.equals(Buffer.from(others))).toBe(true)
+})
+
+test("a slow source is not gathered to its end, and comes whole", async () => {
+  const bytes = numbered(3_000)
+  const quick = reusing(bytes, 1_000)
+  const slow: BlobSource<never> = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    return quick()
+  }
+  const gathered = Result.getOrThrow(await gather(slow, mostBytes, 1))
+  if (Buffer.isBuffer(gathered)) throw new Error("It was gathered to its end")
+  expect((await readAll(gathered)).equals(bytes)).toBe(true)
 })
