@@ -49,8 +49,6 @@ export const mailLimits = {
   /** the end of an attempt is written so often at most, where Postgres is away */
   mailRecordTimes: 60,
   mailRecordEveryMillis: 1_000,
-  /** of a reply of a server */
-  mailReplyCharacters: 500,
   /** the inbox of the sandbox keeps so many mails of an owner, for so many days */
   mailInboxShown: 1_000,
   mailInboxDays: 7,

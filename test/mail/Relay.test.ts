@@ -281,6 +281,62 @@ layer(relayedServer(), live)("mail by a relay", (it) => {
     })
   )
 
+  it.effect("that was refused is not sent again where its address could not be suppressed at once", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { becomes, relay, sent, triesOf } = yield* makeRelayed({
+        end: { reply: "550 5.1.1 no such mailbox\r\n", afterMillis: 500 }
+      })
+      const before = relay.commands.length
+      const id = yield* sent()
+      yield* eventually(
+        "the message is on its way",
+        Effect.sync(() => relay.commands.slice(before).includes("DATA"))
+      )
+      yield* sql`ALTER TABLE mail_suppressions RENAME TO mail_suppressions_away`
+      yield* Effect.sleep(1_500)
+      yield* sql`ALTER TABLE mail_suppressions_away RENAME TO mail_suppressions`
+      yield* becomes(id, "bounced")
+      assert.deepStrictEqual(
+        (yield* triesOf(id)).map(({ outcome }) => outcome),
+        ["bounced"]
+      )
+    })
+  )
+
+  for (const reply of ["451 4.3.0 not now\r\n", "421 4.3.2 come again\r\n"])
+    it.effect(
+      `that another process is about to end keeps its mark, though this one hears ${reply.trim()}`,
+      () =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient
+          const { becomes, relay, sent, triesOf } = yield* makeRelayed({ rcpt: { reply, afterMillis: 500 } })
+          const before = relay.commands.length
+          const id = yield* sent()
+          yield* eventually(
+            "the recipient is named",
+            Effect.sync(() => relay.commands.slice(before).some((line) => line.startsWith("RCPT")))
+          )
+          // As another process leaves it that took the job over and died at the last byte.
+          const ids = sql`SELECT id FROM mail_deliveries WHERE message_id = ${id}`
+          yield* sql`UPDATE jobs SET attempts = attempts + 1 WHERE queue = 'mail' AND id IN (${ids})`
+          yield* sql`UPDATE mail_deliveries SET status = 'sending', ending_attempt = 1 WHERE message_id = ${id}`
+          yield* eventually(
+            "the attempt has ended",
+            Effect.map(jobsOf(id), ({ underWay }) => underWay === 0)
+          )
+          relay.play(withLogin())
+          yield* becomes(id, "sent")
+          assert.deepStrictEqual(
+            (yield* triesOf(id)).map(({ attempt, outcome }) => [attempt, outcome]),
+            [
+              [1, "unknown"],
+              [2, "sent"]
+            ]
+          )
+        })
+    )
+
   it.effect("that is tried anew while its attempt before is about to end is sent", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient

@@ -1,9 +1,10 @@
 import { Array, Effect, Exit } from "effect"
+import { TimeoutError } from "effect/Cause"
 import { abandonedAfter } from "./AbandonedAfter.ts"
 
 interface Asked<A, B, E> {
   readonly ask: A
-  readonly answer: (exit: Exit.Exit<B, E>) => void
+  readonly answer: (exit: Exit.Exit<B, E | TimeoutError>) => void
   /** the answer is not waited for */
   isWithdrawn: boolean
 }
@@ -20,13 +21,13 @@ type Run<A, B, E> = (
 /**
  * One statement for many: while one is under way the asks gather for the next one, of `most` at a time. Where it fails for
  * several, each is asked alone, so that none fails for another's sake. An ask whose fiber is interrupted is withdrawn. It
- * takes no part in a transaction of the caller. Postgres has `millis` for a statement: one on a connection that hangs is
- * a defect of its asks, which count as withdrawn, and keeps the others waiting no longer.
+ * takes no part in a transaction of the caller. Postgres has `millis` for a statement: the asks of one on a connection that
+ * hangs fail with `TimeoutError` and count as withdrawn, though it may be carried out later; the others wait no longer.
  */
 export const gathering = <A, B, E>(
   { millis, most }: { readonly most: number; readonly millis: number },
   run: Run<A, B, E>
-): Effect.Effect<(ask: A) => Effect.Effect<B, E>> =>
+): Effect.Effect<(ask: A) => Effect.Effect<B, E | TimeoutError>> =>
   Effect.map(Effect.context<never>(), (context) => {
     const waiting: globalThis.Array<Asked<A, B, E>> = []
     const fork = Effect.runForkWith(context)
@@ -41,13 +42,15 @@ export const gathering = <A, B, E>(
           isAbandoned = true
           for (const one of asked) one.isWithdrawn = true
         }
-        const all = run(
-          Array.map(asked, ({ ask }) => ask),
-          () => !asked.some(({ isWithdrawn }) => isWithdrawn)
+        const all = Effect.suspend(() =>
+          run(
+            Array.map(asked, ({ ask }) => ask),
+            () => !asked.some(({ isWithdrawn }) => isWithdrawn)
+          )
         )
         return Effect.flatMap(Effect.exit(abandonedAfter(Effect.exit(all), millis, abandon)), (ended) => {
           if (isAbandoned || Exit.isFailure(ended)) {
-            const late = Exit.die(new Error(`Postgres has not answered in ${millis} ms`))
+            const late = Exit.fail(new TimeoutError(`Postgres has not answered in ${millis} ms`))
             for (const { answer } of asked) answer(late)
             return Effect.void
           }
@@ -66,7 +69,7 @@ export const gathering = <A, B, E>(
     })
 
     return (ask) =>
-      Effect.callback<B, E>((resume) => {
+      Effect.callback<B, E | TimeoutError>((resume) => {
         const asked: Asked<A, B, E> = { ask, answer: resume, isWithdrawn: false }
         waiting.push(asked)
         if (!isUnderWay) {

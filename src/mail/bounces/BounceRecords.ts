@@ -64,7 +64,7 @@ export const make = Effect.gen(function* () {
     delivery: ReportedDelivery,
     end: ReportedEnd
   ): Effect.fn.Return<NotedBounce, SqlError> {
-    const detail = cleaned(end.detail, limits.mailReplyCharacters)
+    const detail = cleaned(end.detail, limits.smtpReplyCharacters)
     // Reports of an owner's mails take turns: of two that come at once, each would not count the other.
     yield* sql`SELECT id FROM users WHERE id = ${delivery.user_id} FOR NO KEY UPDATE`
     if (!(yield* isNew(delivery.id, end.type, detail))) return { isKnown: true, isSuppressed: false }

@@ -1,6 +1,7 @@
-import { type Command, Flag } from "effect/cli"
+import { Argument, type Command, Flag } from "effect/cli"
 import { id, noun, optional, verb } from "#src/cli/Noun.ts"
 import { tableOf } from "#src/cli/Output.ts"
+import type { Domain } from "#schemas/mail/Domain.ts"
 import { type Email, mailStatuses } from "#schemas/mail/Email.ts"
 
 const mailId = id("Id of the mail (eml_…)")
@@ -15,7 +16,69 @@ const recipientsOf = ({ recipients }: Email): string =>
 const shown = (email: Email): string =>
   [`${email.subject} (from ${email.from}, ${email.message_id_header})`, recipientsOf(email)].join("\n")
 
-const mail = noun("mail", "List, show and cancel mail, and read the sandbox's inbox", [
+const required = (name: string, about: string) => Flag.String(name).pipe(Flag.withDescription(about))
+
+const send = verb(
+  "send",
+  "Send a mail",
+  {
+    from: required("from", "The sender's address"),
+    to: required("to", "Addresses, separated by commas"),
+    subject: required("subject", "Subject line"),
+    text: optional(Flag.String("text"), "Text; this or --html"),
+    html: optional(Flag.String("html"), "HTML"),
+    name: optional(Flag.String("name"), "The sender's name"),
+    cc: optional(Flag.String("cc"), "As --to"),
+    bcc: optional(Flag.String("bcc"), "As --to, and in no header"),
+    send_at: optional(Flag.String("send-at"), "An ISO-8601 instant, at most 30 days ahead")
+  },
+  (client, payload) => client.sendingMail.sendMail({ payload }),
+  ({ message_id: sent }) => `Accepted as ${sent}`
+)
+
+const suppress = verb(
+  "suppress",
+  "Send nothing more to an address",
+  {
+    address: Argument.String("address").pipe(Argument.withDescription("An address, or *@ and a domain")),
+    note: optional(Flag.String("note"), "Kept beside it")
+  },
+  (client, payload) => client.mailSuppressions.addSuppression({ payload }),
+  ({ address, reason }) => `${address} is suppressed (${reason})`
+)
+
+const recordsOf = ({ name, records, verified }: Domain): string =>
+  [
+    `${name} is ${verified ? "verified" : "not verified"}`,
+    tableOf(["kind", "status", "type", "name", "value"], records)
+  ].join("\n")
+
+const domains = noun("domains", "Add, list and verify domains that mail is sent from", [
+  verb(
+    "add",
+    "Add a domain, and show the records to publish",
+    { name: Argument.String("name").pipe(Argument.withDescription("Such as example.com")) },
+    (client, payload) => client.mailDomains.createMailDomain({ payload }),
+    (domain) => [domain.id, recordsOf(domain)].join("\n")
+  ),
+  verb(
+    "list",
+    "List domains, the oldest first",
+    {},
+    (client) => client.mailDomains.listMailDomains(),
+    (answer) => tableOf(["id", "name", "verified", "verified_at"], answer.domains)
+  ),
+  verb(
+    "verify",
+    "Look a domain's records up",
+    id("Id of the domain (dom_…)"),
+    (client, params) => client.mailDomains.verifyMailDomain({ params }),
+    recordsOf
+  )
+])
+
+const mail = noun("mail", "Send, list, show and cancel mail, and read the sandbox's inbox", [
+  send,
   verb(
     "list",
     "List mails, newest first",
@@ -76,7 +139,9 @@ const mail = noun("mail", "List, show and cancel mail, and read the sandbox's in
     page,
     (client, query) => client.mailInbox.listInbox({ query }),
     ({ emails }) => tableOf(["id", "address", "from", "subject", "received_at"], emails)
-  )
+  ),
+  suppress,
+  domains
 ])
 
 /** Commands of mail. */

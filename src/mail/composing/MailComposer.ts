@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { PayloadTooLarge, type Problem, ServiceUnavailable } from "#schemas/core/Problem.ts"
+import { AppConfig } from "#src/Config.ts"
 import type { JobKind } from "#src/infra/workers/Job.ts"
 import { type JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
 import type { MailFields } from "#streams/mail/MailFields.ts"
@@ -9,8 +10,6 @@ import type { HtmlAsk } from "./HtmlTextWorker.ts"
 
 /** Numbers of composition. */
 export const composingLimits = {
-  /** an encoded message; above it 413 */
-  messageBytes: 25 * 1024 * 1024,
   /** texts and attachments of more bytes are composed in a thread … */
   inPlaceBytes: 256 * 1024,
   /** … which is given so long, and this heap; bytes of attachments are not part of it */
@@ -58,6 +57,7 @@ export class MailComposer extends Context.Service<
     MailComposer,
     Effect.gen(function* () {
       const workers = yield* Workers
+      const { mailBytes } = (yield* AppConfig).limits
 
       const askText = (owner: string, ask: HtmlAsk): Effect.Effect<string, JobNotDone> => {
         const kind = ask.isStripped ? stripKind : textKind
@@ -105,13 +105,13 @@ export class MailComposer extends Context.Service<
 
       const compose = Effect.fnUntraced(function* (mail: OwnedMail) {
         const { fields, owner } = mail
-        if (leastBytes(fields) > composingLimits.messageBytes) return yield* tooLarge
+        if (leastBytes(fields) > mailBytes) return yield* tooLarge
         const text = fields.text ?? (fields.html === null ? null : yield* textOf(owner, fields.html))
         const whole = { ...mail, fields: { ...fields, text } }
         const message = yield* sizeOf(whole.fields) > composingLimits.inPlaceBytes
           ? inThread(whole)
           : Effect.promise(() => composeMail(whole))
-        if (message.length > composingLimits.messageBytes) return yield* tooLarge
+        if (message.length > mailBytes) return yield* tooLarge
         return message
       })
       return MailComposer.of({ compose })

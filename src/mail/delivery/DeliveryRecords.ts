@@ -29,9 +29,17 @@ export interface DeliveryRow {
   readonly due_millis: number
 }
 
+/** The turn of a job. */
+interface JobTurn {
+  readonly jobId: string
+  readonly jobAttempt: number
+}
+
 /** An attempt that came to something. */
-export interface Attempted {
+export interface Attempted extends JobTurn {
   readonly id: string
+  /** it has set the mark: the turn of its job counts no longer, since no other attempt was made behind the mark */
+  readonly isMarked: boolean
   /** counted from 1 */
   readonly attempt: number
   readonly route: string
@@ -47,10 +55,13 @@ export interface End extends Attempted {
   readonly nextMillis: number | null
 }
 
-interface Mark {
+/** An attempt whose next hop could not be used. */
+interface Untried extends Pick<Attempted, "attempt" | "id" | "isMarked" | "reply" | keyof JobTurn> {
+  readonly nextMillis: number
+}
+
+interface Mark extends JobTurn {
   readonly id: string
-  readonly jobId: string
-  readonly jobAttempt: number
   readonly attempt: number
 }
 
@@ -62,7 +73,7 @@ export const make = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const sql = yield* SqlClient
   const blobs = yield* BlobStore
-  const statements = makeStatements(sql, limits.mailReplyCharacters)
+  const statements = makeStatements(sql, limits.smtpReplyCharacters)
   const bounds = gatheringBounds(limits)
 
   /** A delivery whose turn it is; undefined: it is gone. */
@@ -76,8 +87,7 @@ export const make = Effect.gen(function* () {
 
   /**
    * Writes an attempt down with the state that it leads to. A delivery that was canceled meanwhile stays so, and one that
-   * another process has gone on with is left to it. While Postgres is away the reply is known here alone: forgotten, it would
-   * have the mail sent twice.
+   * another process has gone on with is left to it.
    */
   const attemptedOnce = yield* gathering(bounds, (ends: ReadonlyArray<End>) =>
     Effect.as(
@@ -85,8 +95,9 @@ export const make = Effect.gen(function* () {
       ends.map(() => undefined)
     )
   )
-  const attempted = (end: End) =>
-    Effect.retry(attemptedOnce(end), {
+  /** While Postgres is away the reply is known here alone: forgotten, it would have the mail sent twice. */
+  const insistently = <A, E>(write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.retry(write, {
       schedule: Schedule.spaced(limits.mailRecordEveryMillis),
       times: limits.mailRecordTimes
     })
@@ -104,11 +115,14 @@ export const make = Effect.gen(function* () {
       ? Effect.succeed(bytes ?? undefined)
       : blobs.read({ sha256, sizeBytes: size })
 
-  /** Nothing was handed over, whatever the mark says. `reply`: why; `nextMillis`: until it may be tried again. */
-  const untried = (id: string, reply: string, nextMillis: number) =>
-    sql`UPDATE mail_deliveries SET ending_attempt = NULL, last_reply = ${reply.slice(0, limits.mailReplyCharacters)},
+  /** Nothing was handed over, whatever the mark says. `nextMillis`: until it may be tried again. */
+  const untried = ({ attempt, id, isMarked, jobAttempt, jobId, nextMillis, reply }: Untried) =>
+    insistently(sql`UPDATE mail_deliveries SET ending_attempt = NULL,
+      last_reply = ${reply.slice(0, limits.smtpReplyCharacters)},
       next_attempt_at = now() + ${nextMillis}::float8 * interval '1 millisecond',
-      status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END WHERE id = ${id} AND ended_at IS NULL`
+      status = CASE WHEN attempts = 0 THEN 'queued' ELSE 'deferred' END
+      WHERE id = ${id} AND ended_at IS NULL AND attempts < ${attempt} AND (${isMarked} OR EXISTS (
+        SELECT FROM jobs j WHERE j.queue = ${mailDeliveries.name} AND j.id = ${jobId} AND j.attempts = ${jobAttempt}))`)
 
   /** It ends without an attempt. */
   const endedUntried = (id: string, status: "suppressed" | "canceled", reason: string) =>
@@ -126,9 +140,10 @@ export const make = Effect.gen(function* () {
     read,
     messageOf,
     ending,
-    attempted,
-    /** `attempted` as a part of the caller's transaction */
-    attemptedWithin: (end: End) => statements.attempted([end]),
+    attempted: (end: End) => insistently(attemptedOnce(end)),
+    insistently,
+    /** `attempted` as a part of the transaction that has ended the job: its turn was looked at there */
+    attemptedWithin: (end: End) => statements.attempted([{ ...end, isMarked: true }]),
     endedUntried,
     toInbox,
     untried
@@ -182,8 +197,12 @@ const makeStatements = (sql: SqlClient, replyCharacters: number) => ({
           ${ends.map(({ route }) => route)}::text[], ${ends.map(({ outcome }) => outcome)}::text[],
           ${ends.map(({ reply }) => reply.slice(0, replyCharacters))}::text[],
           ${ends.map(({ beganMillis }) => String(beganMillis))}::text[]::float8[], ${ends.map(({ status }) => status)}::text[],
-          ${ends.map(({ nextMillis }) => String(nextMillis ?? -1))}::text[]::float8[])
-          AS u(id, attempt, route, outcome, reply, began_millis, status, next_millis)),
+          ${ends.map(({ nextMillis }) => String(nextMillis ?? -1))}::text[]::float8[],
+          ${ends.map(({ isMarked }) => isMarked)}::boolean[], ${ends.map(({ jobId }) => jobId)}::text[],
+          ${ends.map(({ jobAttempt }) => jobAttempt)}::integer[])
+          AS u(id, attempt, route, outcome, reply, began_millis, status, next_millis, is_marked, job_id, job_attempt)
+        WHERE u.is_marked OR EXISTS (SELECT FROM jobs j
+          WHERE j.queue = ${mailDeliveries.name} AND j.id = u.job_id AND j.attempts = u.job_attempt)),
       noted AS (
         INSERT INTO mail_attempts (delivery_id, attempt, route, outcome, reply, began_at)
         SELECT id, attempt, route, outcome, reply, to_timestamp(began_millis / 1000) FROM asked

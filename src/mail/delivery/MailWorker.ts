@@ -1,5 +1,6 @@
 import { Clock, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import type { TimeoutError } from "effect/Cause"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
@@ -65,7 +66,12 @@ interface Turn {
   readonly beganMillis: number
   /** the headers that this recipient's copy has of its own: the signature */
   head: Uint8Array
+  /** it was written down that its last byte leaves */
+  isMarked: boolean
 }
+
+/** The store is away, or a connection to it hangs. */
+type StoreFault = SqlError | TimeoutError
 
 /** Further consequences of an attempt: a copy in the inbox of the sandbox, suppressions. */
 const makeConsequences = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryRecords) {
@@ -76,12 +82,22 @@ const makeConsequences = Effect.fnUntraced(function* (records: DeliveryRecords.D
   const { suppress } = yield* Suppressions
   /** An address that is not there gets nothing more. */
   const bounced = ({ job, row }: Turn, reply: string): Effect.Effect<void, SqlError> =>
-    saysNoMailbox(reply) ? suppress(job.payload.owner, row.address, "hard_bounce", reply) : Effect.void
+    saysNoMailbox(reply)
+      ? records.insistently(suppress(job.payload.owner, row.address, "hard_bounce", reply))
+      : Effect.void
   const complained = ({ job, row }: Turn): Effect.Effect<void, SqlError> =>
     route.name === "sandbox" && /^complaint@/i.test(row.address)
       ? suppress(job.payload.owner, row.address, "complaint")
       : Effect.void
   return { bounced, complained, inboxed }
+})
+
+const turnOf = ({ attempt, isMarked, job, row }: Turn) => ({
+  id: row.id,
+  attempt,
+  isMarked,
+  jobId: job.id,
+  jobAttempt: job.attempt
 })
 
 /** Ends of deliveries, as rows and as numbers. */
@@ -90,13 +106,12 @@ const makeRecorded = Effect.fnUntraced(function* (records: DeliveryRecords.Deliv
   const metrics = yield* MailMetrics.make
   const route = yield* MailRoute
 
-  const noted = ({ attempt, beganMillis, row }: Turn, outcome: MailAttempt["outcome"], reply: string) => ({
-    id: row.id,
-    attempt,
+  const noted = (turn: Turn, outcome: MailAttempt["outcome"], reply: string) => ({
+    ...turnOf(turn),
     route: route.name,
     outcome,
     reply,
-    beganMillis
+    beganMillis: turn.beganMillis
   })
   return {
     noted,
@@ -128,10 +143,10 @@ const makeRests = Effect.fnUntraced(function* (records: DeliveryRecords.Delivery
   return {
     down: Effect.fnUntraced(function* (turn: Turn, reply: string) {
       if (mailRestMinMillis >= leftMillis(turn)) return yield* ended(turn, "route_down", "expired", reply)
-      yield* records.untried(turn.row.id, reply, mailRestMinMillis)
+      yield* records.untried({ ...turnOf(turn), reply, nextMillis: mailRestMinMillis })
       return withdrawn(mailRestMinMillis)
     }),
-    refused: (turn: Turn, { isBusy, restMillis }: Refusal): Effect.Effect<Outcome, SqlError> => {
+    refused: (turn: Turn, { isBusy, restMillis }: Refusal): Effect.Effect<Outcome, StoreFault> => {
       if (isBusy) return Effect.succeed(busy(restMillis))
       return restMillis >= leftMillis(turn)
         ? ended(turn, "route_down", "expired", "its route was down until it was too old")
@@ -155,7 +170,7 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
     yield* records.attempted({ ...noted(turn, outcome, reply), status: "deferred", nextMillis: afterMillis })
     return again(reply, afterMillis)
   })
-  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, SqlError> => {
+  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, StoreFault> => {
     metrics.unknown()
     return mailOnUnknown === "hold"
       ? ended(turn, "unknown", "unknown", reply)
@@ -174,7 +189,7 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
     return done(Effect.all([inboxed(turn), complained(turn), recorded], { discard: true }))
   }
 
-  const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, SqlError> => {
+  const of = (turn: Turn, handed: Handed): Effect.Effect<Outcome, StoreFault> => {
     switch (handed._tag) {
       case "Sent":
         return route.name === "sandbox"
@@ -241,8 +256,9 @@ const makeHandle = Effect.gen(function* () {
       messageId: row.message_id,
       envelope: { from: returnPaths.addressOf(row.id) ?? row.from_address, to: row.address },
       message: [turn.head, message],
-      ending: Effect.orDie(
-        records.ending({ id: row.id, jobId: job.id, jobAttempt: job.attempt, attempt: turn.attempt })
+      ending: records.ending(turnOf(turn)).pipe(
+        Effect.orDie,
+        Effect.tap((isMarked) => Effect.sync(() => (turn.isMarked = isMarked)))
       )
     })
     metrics.attempted(performance.now() - began)
@@ -253,7 +269,7 @@ const makeHandle = Effect.gen(function* () {
     const row = yield* records.read(job.lane)
     if (row === undefined || isEnded(row.status)) return done()
     const beganMillis = yield* Clock.currentTimeMillis
-    const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead }
+    const turn: Turn = { job, row, attempt: row.attempts + 1, beganMillis, head: noHead, isMarked: false }
     // An earlier attempt was about to hand over its last byte, and its process died before the reply was written down.
     if (row.ending_attempt !== null) return yield* ends.unknown(turn, "the process died before the reply")
     const { owner } = job.payload
@@ -266,7 +282,7 @@ const makeHandle = Effect.gen(function* () {
   })
 
   return (job: MailJob): Effect.Effect<Outcome> =>
-    Effect.catch(attempt(job), (error: SqlError | ServiceUnavailable) =>
+    Effect.catch(attempt(job), (error: StoreFault | ServiceUnavailable) =>
       Effect.as(Effect.logDebug("A mail waits for its store", error.message), withdrawn(awayMillis))
     )
 })

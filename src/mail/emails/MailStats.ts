@@ -53,9 +53,10 @@ const makeOf = (sql: SqlClient) =>
     ])
     const rows =
       yield* sql<Row>`SELECT to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS date, d.status,
-        count(*)::int AS recipients, count(d.opted_out_at)::int AS opted_out, count(b.delivery_id)::int AS complaints
+        count(*)::int AS recipients, count(d.opted_out_at)::int AS opted_out,
+        count(*) FILTER (WHERE EXISTS (SELECT FROM mail_bounces b
+          WHERE b.delivery_id = d.id AND b.type = 'complaint'))::int AS complaints
       FROM mail_messages m JOIN mail_deliveries d ON d.message_id = m.id
-        LEFT JOIN (SELECT DISTINCT delivery_id FROM mail_bounces WHERE type = 'complaint') b ON b.delivery_id = d.id
       WHERE ${where} GROUP BY 1, 2 ORDER BY 1`
     const dates = [...new Set(rows.map(({ date }) => date))]
     return {

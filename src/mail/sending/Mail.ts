@@ -1,4 +1,5 @@
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
+import type { TimeoutError } from "effect/Cause"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { invalidField, Problem, ServiceUnavailable, StorageFull } from "#schemas/core/Problem.ts"
@@ -127,7 +128,7 @@ const makeAccept = Effect.gen(function* () {
   return Effect.fnUntraced(function* (
     mail: NewMail,
     isAlone: boolean
-  ): Effect.fn.Return<Effect.Effect<void, Problem | SqlError>, Problem, Scope.Scope> {
+  ): Effect.fn.Return<Effect.Effect<void, Problem | SqlError | TimeoutError>, Problem, Scope.Scope> {
     const { caller, composed, fields, id } = mail
     if (composed.length <= limits.mailRowBytes) return isAlone ? insertTogether(mail) : insert(mail)
     const { length } = composed

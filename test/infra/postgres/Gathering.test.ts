@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { gathering } from "#src/infra/postgres/Gathering.ts"
 
@@ -60,6 +60,18 @@ describe("asks that are gathered", () => {
     })
   )
 
+  it.effect("go on behind a statement that cannot be made", () =>
+    Effect.gen(function* () {
+      const ask = yield* gathering(bounds, (asks: ReadonlyArray<number>) => {
+        if (asks.includes(1)) throw new Error("a defect")
+        return Effect.succeed(asks)
+      })
+      const fibers = yield* forkAll(ask, [1, 2])
+      assert.deepStrictEqual(yield* answersOf(fibers), ["failed", 2])
+      assert.strictEqual(yield* ask(3), 3)
+    })
+  )
+
   it.effect("are not carried out once they are withdrawn, where it says so, and those beside them are", () =>
     Effect.gen(function* () {
       const done: Array<number> = []
@@ -101,6 +113,9 @@ describe("asks that are gathered", () => {
       assert.isTrue(wanted[0]?.())
       yield* TestClock.adjust(bounds.millis)
       assert.deepStrictEqual(yield* answersOf([...hanging, ...behind]), ["failed", 2, 3])
+      // A failure can be tried again, which a defect is not.
+      const [late] = yield* Effect.forEach(hanging, (fiber) => Fiber.join(fiber))
+      assert.isTrue(late !== undefined && Exit.isFailure(late) && Cause.hasFails(late.cause))
       assert.isFalse(wanted[0]?.())
     })
   )

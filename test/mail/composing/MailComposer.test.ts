@@ -3,16 +3,16 @@ import { Effect, Layer } from "effect"
 import PostalMime from "postal-mime"
 import { AppConfig } from "#src/Config.ts"
 import { JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
+import { mailLimits } from "#src/mail/Limits.ts"
 import { composeMail } from "#src/mail/composing/Compose.ts"
 import { composingLimits, MailComposer } from "#src/mail/composing/MailComposer.ts"
 import type { MailFields } from "#streams/mail/MailFields.ts"
 import { mailOf } from "./Mails.ts"
 
+const config = AppConfig.layerOf({ limits: { workerThreads: 1, workerProcesses: 1 } })
+
 const provided = Effect.provide(
-  MailComposer.layer.pipe(
-    Layer.provideMerge(Workers.layer),
-    Layer.provide(AppConfig.layerOf({ limits: { workerThreads: 1, workerProcesses: 1 } }))
-  )
+  MailComposer.layer.pipe(Layer.provideMerge(Workers.layer), Layer.provide(config))
 )
 
 const stats = () => ({ workers: 0, waiting: 0, failed: 0 })
@@ -80,10 +80,10 @@ describe("the composer", () => {
   it.live("refuses messages over 25 MiB", () =>
     Effect.gen(function* () {
       // In base64 with line breaks 78 bytes have 57; the rest of the message has fewer than 4,000.
-      const most = Math.floor(((composingLimits.messageBytes - 4_000) * 57) / 78)
+      const most = Math.floor(((mailLimits.mailBytes - 4_000) * 57) / 78)
       const message = yield* compose(mailOf({ attachments: [file(most)] }))
-      assert.isAtMost(message.length, composingLimits.messageBytes)
-      for (const bytes of [most + 4_000, composingLimits.messageBytes]) {
+      assert.isAtMost(message.length, mailLimits.mailBytes)
+      for (const bytes of [most + 4_000, mailLimits.mailBytes]) {
         const problem = yield* Effect.flip(compose(mailOf({ attachments: [file(bytes)] })))
         assert.strictEqual(problem._tag, "PayloadTooLarge")
         assert.strictEqual(problem.message, "The encoded message is larger than 25 MiB")
@@ -104,6 +104,6 @@ describe("the composer", () => {
         assert.strictEqual(problem._tag, "ServiceUnavailable")
         assert.strictEqual(problem.message, "Too many large mails are being composed; try again")
       }
-    }).pipe(Effect.provide(MailComposer.layer.pipe(Layer.provide(busy))))
+    }).pipe(Effect.provide(MailComposer.layer.pipe(Layer.provide([busy, config]))))
   )
 })
