@@ -44,7 +44,7 @@ const send = async (
   const to = Array.from({ length: 1 + random.below(3) }, (_, n) => `r${n}-${name}@example.org`)
   for (;;) {
     const side = sides[random.below(sides.length)]
-    const json = { ...plain, to: to.join(","), text: "x".repeat(random.below(20_000)) }
+    const json = { ...plain, to: to.join(","), text: "x".repeat(1 + random.below(20_000)) }
     const answer = await ask({ url: side?.url ?? "", adminKey: () => key }, "POST", "/send", { json }).catch(
       () => undefined
     )
