@@ -164,6 +164,16 @@ export class JobStore {
     )
   }
 
+  /** Lanes that rest are due at once; a lane whose job is being attempted stays as it is. */
+  hasten(queue: string, lanes: ReadonlyArray<string>): Effect.Effect<unknown, SqlError> {
+    return this.sql`WITH resting AS (
+        SELECT lane FROM job_lanes WHERE queue = ${queue} AND lane = ANY(${lanes}::text[]) AND holder IS NULL
+          AND waiting > 0
+        ORDER BY lane FOR UPDATE)
+      UPDATE job_lanes l SET rests_until = '-infinity', due_at = least(l.due_at, jobs_now())
+      FROM resting WHERE l.queue = ${queue} AND l.lane = resting.lane`
+  }
+
   /** Newest first; of all queues where it is undefined. */
   dead(queue: string | undefined, jobsMax: number): Effect.Effect<ReadonlyArray<DeadJob>, SqlError> {
     return this.sql<DeadJob>`SELECT queue, lane, id, attempts, last_error AS error, payload,

@@ -28,6 +28,14 @@ export class Jobs extends Context.Service<
      * One offer a transaction: two could wait for each other's lanes.
      */
     readonly offer: <P>(queue: Queue<P>, jobs: ReadonlyArray<NewJob<P>>) => Effect.Effect<number, SqlError>
+    /**
+     * Ends the rest of lanes after a failed attempt, in the caller's transaction and behind its offer to them: their first
+     * jobs are due with the commit.
+     */
+    readonly hasten: (
+      queue: { readonly name: string },
+      lanes: ReadonlyArray<string>
+    ) => Effect.Effect<void, SqlError>
     /** After an offer by a function of Postgres, in the caller's transaction: workers learn of it with the commit. */
     readonly offered: (queue: { readonly name: string }) => Effect.Effect<void>
     /** Works on a queue until the scope closes; then attempts under way have `jobStopMillis` to end. */
@@ -138,6 +146,7 @@ const make = Effect.gen(function* () {
 
   return Jobs.of({
     offer,
+    hasten: (queue, lanes) => Effect.andThen(offering.hasten(queue.name, lanes), offered(queue)),
     offered,
     work,
     dead: (queue, jobsMax) => offering.dead(queue, jobsMax),

@@ -58,6 +58,8 @@ const make = Effect.gen(function* () {
       mailDeliveries,
       deliveries.map((lane) => ({ lane, payload: { message, owner } }))
     )
+    // A report may have bounced a delivery whose job waits for its next attempt, hours away.
+    yield* jobs.hasten(mailDeliveries, deliveries)
   })
 
   const retry = Effect.fn("MailRetries.retry")(function* (

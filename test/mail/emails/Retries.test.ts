@@ -60,6 +60,29 @@ layer(TestServer.own({ limits: { mailPerDay } }), live)("a retry", (it) => {
     })
   )
 
+  it.effect("sends at once where a report bounced a delivery that waited for its next attempt", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { retry, sent, statesOf } = yield* makeRetrying
+      const id = yield* sent({ to: "defer@example.org" })
+      yield* eventually(
+        "it rests",
+        Effect.map(
+          sql`SELECT 1 FROM mail_deliveries d JOIN job_lanes l ON l.queue = 'mail' AND l.lane = d.id
+            WHERE d.message_id = ${id} AND l.holder IS NULL AND l.due_at > now() + interval '30 seconds'`,
+          (rows) => rows.length === 1
+        )
+      )
+      yield* sql`UPDATE mail_deliveries SET status = 'bounced', next_attempt_at = NULL, ended_at = now()
+        WHERE message_id = ${id}`
+      assert.deepStrictEqual((yield* retry(id)).json, { retried: ["defer@example.org"], suppressed: [] })
+      yield* eventually(
+        "it was tried again",
+        Effect.map(statesOf(id), ([one]) => one?.[1] === "deferred" && one[2] === 2)
+      )
+    })
+  )
+
   it.effect("takes up what expired or is unknown, with 72 hours of its own, and no one else", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient
