@@ -2,6 +2,7 @@ import type { BenchSuite } from "#bench/harness/Suite.ts"
 import { crowdBare, crowdSent, oneBare, oneSent } from "./Accepting.ts"
 import { arriving } from "./Arriving.ts"
 import { loop, server } from "./Crowd.ts"
+import { sendsAlone, sendsBesideDigests } from "./DigestHour.ts"
 import { pagesAlone, pagesAndCalls } from "./EventLoop.ts"
 import { fromNotice, ours, webPush, webPushEncryption } from "./Push.ts"
 import { type Given, onServer, pushSizes, stage, uploadCases } from "./Stage.ts"
@@ -13,6 +14,7 @@ const crowd = "one message to 10,000 browsers"
 const delays = "delay of the event loop while pages of 1 MB are shown"
 const acceptOne = "accept for one, 200/s"
 const acceptCrowd = "accept for 10,000"
+const hour = "sends, 50/s, at an hour of 20,000 digests (quick: 2,000)"
 const arrive = "from 201 to the push service, 100/s"
 
 export const suite: BenchSuite<Given | undefined> = {
@@ -21,6 +23,7 @@ export const suite: BenchSuite<Given | undefined> = {
     "encrypt and authorise a push (RFC 8291 and 8292) against the npm package web-push 3.6.7, which signs each push; deliver " +
     "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store; accept messages " +
     "against the same rows written by bare statements; from the answer to the push service, also beside services that hang; " +
+    "send while 20,000 digests are due, with a million messages held, against sends alone; " +
     "keep an upload of 2 GiB (quick: 1 GiB) against writing and hashing as many bytes in a loop; show a page of 1 MB over " +
     "and over while calls of 80 MB are read: the latency is the delay of the event loop",
   unit: "pushes or KiB",
@@ -55,6 +58,9 @@ export const suite: BenchSuite<Given | undefined> = {
       compared: "always",
       run: onServer(arriving(true))
     },
+    // They fill the store, with rows that earlier trees do not have.
+    { name: "sends alone", group: hour, baseline: true, run: onServer(sendsAlone) },
+    { name: "sends beside digests", group: hour, run: onServer(sendsBesideDigests) },
     { name: "pages alone", group: delays, baseline: true, run: onServer(pagesAlone) },
     { name: "pages and calls of 80 MB", group: delays, compared: "full", run: onServer(pagesAndCalls) }
   ]

@@ -12,6 +12,7 @@ import { ProjectId } from "./Project.ts"
 
 export const MessageId = idSchema("msg", "message")
 export const DeliveryId = idSchema("dlv", "delivery")
+const DigestId = idSchema("dig", "digest")
 
 /** The form of a body, as its sender names it. `auto`: as its text looks. Source: contract/notify#bodies */
 export const BodyFormat = Schema.Literals(bodyFormats)
@@ -52,7 +53,7 @@ const messageFields = {
   bodyBytes: count("0: it has no body"),
   attachments: Schema.Int,
   recipients: Schema.Int,
-  queuedForDigest: Schema.Int,
+  queuedForDigest: count("Subscribers for whom it was held: for a digest, or until quiet hours end"),
   status: Schema.Literals(["delivering", "done"]),
   viewUrl: Link,
   createdAt: Timestamp
@@ -88,8 +89,11 @@ const Delivery = Schema.Struct({
   channel: Schema.String,
   kind: Schema.Literals(["push", "webhook", "telegram", "slack", "discord"]),
   status: Schema.Literals(["waiting", "held", "delivered", "dead", "dropped"]),
+  digest: Schema.NullOr(DigestId).annotate({
+    description: "It goes as part of this one; null: as a message of its own, or it is held still"
+  }),
   attempts: Schema.Int,
-  nextAttemptAt: Schema.NullOr(Timestamp),
+  nextAttemptAt: Schema.NullOr(Timestamp).annotate({ description: "Of a held one: when its digest is due" }),
   lastError: Schema.NullOr(Schema.String),
   repeated: Schema.Boolean.annotate({ description: "An attempt of unknown end was made again" }),
   endedAt: Schema.NullOr(Timestamp)

@@ -6,6 +6,7 @@ import { ProjectsApi } from "./Project.ts"
 import { ProjectKeysApi } from "./ProjectKey.ts"
 import { JoiningApi, SettingsApi } from "./Settings.ts"
 import { SubscribersApi } from "./Subscriber.ts"
+import { TelegramApi } from "./Telegram.ts"
 
 /** The endpoints of notifications that pass the Effect pipeline. */
 export class NotifyRoomApi extends HttpApi.make("signalbox")
@@ -16,4 +17,5 @@ export class NotifyRoomApi extends HttpApi.make("signalbox")
   .add(SubscribersApi)
   .add(JoiningApi)
   .add(SettingsApi)
+  .add(TelegramApi)
   .annotate(HttpApi.PayloadParseOptions, strictBodies) {}

@@ -7,8 +7,16 @@ import { openStruct } from "../core/OpenStruct.ts"
 import { Conflict, Gone, NotFound, RateLimited, Unauthorized } from "../core/Problem.ts"
 import { line } from "../core/Text.ts"
 import { TimestampOfDate } from "../core/Timestamp.ts"
+import { deliveryChange, deliverySettings } from "./DeliverySettings.ts"
 import { ProjectId } from "./Project.ts"
-import { ChannelId, ChannelKind, ChannelState, ProjectDelivery, SubscriberId } from "./Subscriber.ts"
+import {
+  ChannelId,
+  ChannelKind,
+  ChannelState,
+  ProjectDelivery,
+  SubscriberId,
+  WebhookKind
+} from "./Subscriber.ts"
 import { SubscriberAuthorization } from "./SubscriberToken.ts"
 
 /** Subscribers' own side. Source: contract/notify#subscribers. */
@@ -37,11 +45,12 @@ const Webhook = Schema.Struct({
     description: "https, at most 2,048 characters",
     examples: ["https://hooks.example.net/notifications"]
   }),
+  kind: Schema.optionalKey(WebhookKind),
   name: ChannelName
 }).annotate({
   identifier: "NewWebhook",
   description:
-    "It gets messages as Standard Webhooks has it, once the link that is posted there was confirmed"
+    "A program or a team's chat. It gets messages in its own form, once the link that is posted there was confirmed"
 })
 
 const addresses = { push: Schema.optionalKey(Push), webhook: Schema.optionalKey(Webhook) }
@@ -55,6 +64,7 @@ export type NewChannel = typeof NewChannel.Type
 const Joining = Schema.Struct({
   name: Schema.optionalKey(Name.annotate({ description: "The project's owner sees it" })),
   timezone: TimeZone,
+  ...deliveryChange,
   ...addresses
 }).annotate({
   identifier: "Joining",
@@ -76,7 +86,7 @@ const Channel = Schema.Struct({
 export type Channel = typeof Channel.Type
 
 const Secret = Schema.String.annotate({
-  description: "Signs what the webhook gets (`whsec_`): shown now and never again",
+  description: "Signs what a `webhook` gets (`whsec_`): shown now and never again. Chats have none",
   examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="]
 })
 
@@ -109,6 +119,7 @@ const Settings = Schema.Struct({
   id: SubscriberId,
   name: Schema.String,
   timezone: Schema.String,
+  ...deliverySettings,
   projects: Schema.Array(SubscribedProject),
   channels: Schema.Array(Channel),
   pushKey: Schema.String.annotate({
@@ -121,7 +132,8 @@ export type Settings = typeof Settings.Type
 
 const SettingsChange = Schema.Struct({
   name: Schema.optionalKey(Name),
-  timezone: Schema.optionalKey(TimeZone)
+  timezone: Schema.optionalKey(TimeZone),
+  ...deliveryChange
 }).annotate({ identifier: "SettingsChange" })
 export type SettingsChange = typeof SettingsChange.Type
 
@@ -139,9 +151,7 @@ const ChannelChange = Schema.Struct({
 export type ChannelChange = typeof ChannelChange.Type
 
 const ProjectChoice = Schema.Struct({
-  delivery: Schema.Literals(["inherit", "instant", "muted"]).annotate({
-    description: "`inherit`: as all others, which is at once; `muted`: no message of the project"
-  })
+  delivery: ProjectDelivery
 }).annotate({ identifier: "ProjectChoice" })
 export type ProjectChoice = typeof ProjectChoice.Type
 
@@ -177,7 +187,7 @@ export class JoiningApi extends HttpApiGroup.make("joining")
       .annotate(
         OpenApi.Description,
         "Without a key. With `Authorization: Bearer sbt_…`, or from a browser that is subscribed, the project is added to " +
-          "that subscriber. 20 an hour from one address; a project has at most 10,000 subscribers, a subscriber 20 " +
+          "that subscriber, whose settings stay. 20 an hour from one address; a project has at most 10,000 subscribers, a subscriber 20 " +
           "channels (409). A link that was replaced is 404, one to a closed project 410."
       )
   )
@@ -196,7 +206,7 @@ export class SettingsApi extends HttpApiGroup.make("settings")
     ),
     HttpApiEndpoint.patch("updateSettings", "/subscriber", { payload: SettingsChange, success: Settings })
       .middleware(JsonBody)
-      .annotate(OpenApi.Summary, "Change a subscriber's name or time zone"),
+      .annotate(OpenApi.Summary, "Change a subscriber's settings"),
     HttpApiEndpoint.delete("leave", "/subscriber", {
       success: deleted("Left", "Its addresses are deleted, and what waits is not sent")
     }).annotate(OpenApi.Summary, "Leave all projects"),
@@ -211,7 +221,7 @@ export class SettingsApi extends HttpApiGroup.make("settings")
       error: NotFound.plain
     })
       .middleware(JsonBody)
-      .annotate(OpenApi.Summary, "Mute a project, or have its messages again"),
+      .annotate(OpenApi.Summary, "Choose when a project's messages come, or mute it"),
     HttpApiEndpoint.delete("leaveProject", "/subscriber/projects/:id", {
       params: { id: PathId },
       success: deleted("LeftProject", "No message of the project from now on"),

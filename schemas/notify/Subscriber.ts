@@ -14,6 +14,13 @@ export const ChannelId = idSchema("chn", "channel")
 
 export const ChannelKind = Schema.Literals(["push", "webhook", "telegram", "slack", "discord"])
 
+/** Kinds of channels that have the address of a webhook. */
+export const WebhookKind = Schema.Literals(["webhook", "slack", "discord"]).annotate({
+  description:
+    "`webhook`: a program that takes Standard Webhooks; `slack`: Slack, Mattermost, Rocket.Chat and the like; " +
+    "absent: that of the address, which is `webhook` unless it is one of Slack's or Discord's own"
+})
+
 export const ChannelState = Schema.Literals(["unconfirmed", "active", "off", "failing", "gone"]).annotate({
   description:
     "`unconfirmed`: the link that was posted there was not opened; `failing`: ten messages in a row could not be " +
@@ -21,7 +28,7 @@ export const ChannelState = Schema.Literals(["unconfirmed", "active", "off", "fa
 })
 
 export const ProjectDelivery = Schema.Literals(["inherit", "instant", "hourly", "daily", "muted"]).annotate({
-  description: "Of this project's messages; `inherit`: as their others"
+  description: "Of this project's messages; `inherit`: as their others; `muted`: none of them comes"
 })
 
 const Subscriber = Schema.Struct({
@@ -46,12 +53,23 @@ const NewSubscriber = Schema.Struct({
     description: "https, at most 2,048 characters",
     examples: ["https://hooks.example.net/notifications"]
   }),
-  kind: Schema.optionalKey(Schema.Literal("webhook").annotate({ default: "webhook" }))
+  kind: Schema.optionalKey(WebhookKind)
 }).annotate({
   identifier: "NewSubscriber",
-  description: "A webhook of the owner's, which needs no confirmation"
+  description: "A program or a team's chat, by a webhook of the owner's, which needs no confirmation"
 })
 export type NewSubscriber = typeof NewSubscriber.Type
+
+const AddedSubscriber = Schema.Struct({
+  ...Subscriber.fields,
+  secret: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "Signs what a `webhook` gets (`whsec_`): shown now and never again. Chats have none",
+      examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="]
+    })
+  )
+}).annotate({ identifier: "AddedSubscriber" })
+export type AddedSubscriber = typeof AddedSubscriber.Type
 
 const Subscribers = Schema.Struct({
   subscribers: Schema.Array(Subscriber),
@@ -73,15 +91,7 @@ export class SubscribersApi extends HttpApiGroup.make("subscribers")
     HttpApiEndpoint.post("addSubscriber", "/projects/:id/subscribers", {
       params,
       payload: NewSubscriber,
-      success: Schema.Struct({
-        ...Subscriber.fields,
-        secret: Schema.String.annotate({
-          description: "Signs what the webhook gets (`whsec_`): shown now and never again",
-          examples: ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="]
-        })
-      })
-        .annotate({ identifier: "AddedSubscriber" })
-        .pipe(HttpApiSchema.status(201)),
+      success: AddedSubscriber.pipe(HttpApiSchema.status(201)),
       error: [NotFound.plain, Conflict.plain]
     })
       .middleware(JsonBody)

@@ -16,7 +16,7 @@ export const notifyLimits = {
   deliveriesPerSend: 50_000,
   /** with more deliveries of one owner waiting, sends are 429 … */
   deliveriesWaiting: 1_000_000,
-  /** … by a count that is so old at most, or older where counting takes long */
+  /** … by a count that is so old at most, or older where counting takes long: by a minute more while the next one is made */
   deliveriesCountedMillis: 2_000,
   /** a send that takes longer is given up, and nothing of it is left */
   sendMillis: 30_000,
@@ -73,6 +73,38 @@ export const notifyLimits = {
   deliveryPauseMillis: 1_000,
   /** an attempt that takes longer is given up; one request has `egressTotalMillis` */
   deliveryAttemptMillis: 25_000,
+  /** … and at Telegram, whose pace lets no more through */
+  deliveriesAtTelegram: 8,
+  /** messages of Telegram's bot are so far apart, those to one chat so far, and a group gets so many in a minute, of all processes */
+  telegramPaceMillis: 40,
+  telegramChatPaceMillis: 1_000,
+  telegramGroupPerMinute: 18,
+  /** an attempt waits so long for its turn there; beyond it the lane rests until it */
+  telegramTurnMillis: 300,
+  /** connections to the Bot API, and the time to make one */
+  telegramConnections: 16,
+  telegramConnectMillis: 5_000,
+  /** bytes of an answer: of 100 updates */
+  telegramAnswerBytes: 4 * 1024 * 1024,
+  /** a request for updates is answered after so long, if none comes before … */
+  telegramPollMillis: 25_000,
+  /** … and given up so much later, as is any other one after so long */
+  telegramAnswerMillis: 10_000,
+  /** updates of one answer */
+  telegramUpdates: 100,
+  /** the poll is repeated so much later where Telegram cannot be reached, or another program reads the updates */
+  telegramPauseMillis: 5_000,
+  /** without an answer for so long `/readyz` is degraded */
+  telegramSilentMillis: 60_000,
+  /** ids of updates may begin anew after a week without any: beyond so long a lower one counts */
+  telegramQuietMillis: 6 * 86_400_000,
+  /** replies to commands that are made at once */
+  telegramReplies: 4,
+  /** a code joins a chat within so long, and its use is known for so long */
+  telegramCodeMillis: 15 * 60_000,
+  telegramCodeKeptMillis: 24 * 3_600_000,
+  /** codes from one address in a fixed hour */
+  telegramCodesPerHour: 60,
   /** from acceptance, or from a redrive; then a delivery is dead */
   deliveryMillis: 72 * 3_600_000,
   /** with so many dead ones in a row a channel is failing */
@@ -81,6 +113,14 @@ export const notifyLimits = {
   deliveriesPerRedrive: 10_000,
   /** messages whose texts are kept in memory while their deliveries are made, 4 KB each */
   messagesInMemory: 1_000,
+  /** digests that are due are looked for this often … */
+  digestEveryMillis: 1_000,
+  /** … and those of so many deliveries closed in one transaction, or all of one subscriber where these are more */
+  digestItemsAtOnce: 1_000,
+  /** … after which others have Postgres for so many times as long as that took */
+  digestRest: 1,
+  /** messages of a digest that its page shows; of the others it says how many */
+  digestPageItems: 500,
   /** a delivery is kept so long after its end … */
   deliveriesKeptMillis: 30 * 24 * 3_600_000,
   /** … and a dead one, which can be redriven, so long */

@@ -31,6 +31,7 @@ export class Links extends Context.Service<
   Links,
   {
     readonly message: (messageId: string) => LinkToken
+    readonly digest: (digestId: string) => LinkToken
     /** `generation`: a later one makes the earlier links dead */
     readonly join: (projectId: string, generation: number) => LinkToken
   }
@@ -45,6 +46,7 @@ export class Links extends Context.Service<
       }
       return Links.of({
         message: (id) => linkOf(`message ${id}`),
+        digest: (id) => linkOf(`digest ${id}`),
         join: (id, generation) => linkOf(`join ${id} ${generation}`)
       })
     })

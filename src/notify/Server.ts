@@ -13,6 +13,9 @@ import { Deliveries, endedDeliveries } from "./delivery/Deliveries.ts"
 import * as DeliveriesRoutes from "./delivery/DeliveriesRoutes.ts"
 import * as DeliveryWorker from "./delivery/DeliveryWorker.ts"
 import { VapidKey } from "./delivery/VapidKey.ts"
+import * as Digests from "./digests/Digests.ts"
+import { HeldDeliveries } from "./digests/HeldDeliveries.ts"
+import { Holds } from "./digests/Holds.ts"
 import { Links } from "./Links.ts"
 import { MessageLog } from "./log/MessageLog.ts"
 import * as MessagesRoutes from "./log/MessagesRoutes.ts"
@@ -20,6 +23,7 @@ import * as OldMessages from "./log/OldMessages.ts"
 import { notifyMcpRoutes } from "./mcp/NotifyMcp.ts"
 import { telemetry } from "./NotifyTelemetry.ts"
 import { ProjectKeyDirectory, ProjectKeys } from "./projects/ProjectKeys.ts"
+import { digestPageRoutes } from "./pages/DigestPagesRoutes.ts"
 import { messagePageRoutes } from "./pages/MessagePagesRoutes.ts"
 import * as ProjectKeysRoutes from "./projects/ProjectKeysRoutes.ts"
 import { ProjectDirectory, Projects } from "./projects/Projects.ts"
@@ -27,6 +31,11 @@ import * as ProjectsRoutes from "./projects/ProjectsRoutes.ts"
 import { Sending } from "./sending/Sending.ts"
 import { sendRoutes } from "./sending/SendRoutes.ts"
 import { NotifySandbox } from "./sandbox/NotifySandbox.ts"
+import * as Poller from "./telegram/Poller.ts"
+import * as Replies from "./telegram/Replies.ts"
+import { TelegramCodes, telegramSweep } from "./telegram/TelegramCodes.ts"
+import * as TelegramRoutes from "./telegram/TelegramRoutes.ts"
+import { TelegramBot } from "./telegram/TelegramBot.ts"
 import { Channels } from "./subscribers/Channels.ts"
 import { ChannelTests } from "./subscribers/ChannelTests.ts"
 import { Confirmations } from "./subscribers/Confirmations.ts"
@@ -43,18 +52,27 @@ const ofSubscribers = Layer.mergeAll(
   Joining.layer,
   Subscribers.layer,
   ChannelTests.layer,
-  SubscriberTokens.authorization
+  SubscriberTokens.authorization,
+  TelegramCodes.layer
 ).pipe(
   Layer.provideMerge(Layer.merge(Channels.layer, SubscriberTokens.SubscriberTokens.layer)),
   Layer.provideMerge(Confirmations.layer),
   Layer.provideMerge(VapidKey.layer)
 )
 
-const services = Layer.mergeAll(Sending.layer, MessageLog.layer, Deliveries.layer, ofSubscribers).pipe(
+const services = Layer.mergeAll(
+  Sending.layer,
+  MessageLog.layer,
+  Deliveries.layer,
+  Digests.Digests.layer,
+  ofSubscribers
+).pipe(
   Layer.provideMerge(Attachments.layer),
   Layer.provideMerge(AttachmentBlobs.layer),
+  Layer.provideMerge(TelegramBot.layer),
   Layer.provideMerge(ProjectKeys.layer),
   Layer.provideMerge(Projects.layer),
+  Layer.provideMerge(Layer.merge(Holds.layer, HeldDeliveries.layer)),
   Layer.provideMerge(
     Layer.mergeAll(
       ProjectDirectory.layer,
@@ -74,6 +92,7 @@ const endpoints = HttpApiBuilder.layer(NotifyRoomApi).pipe(
     MessagesRoutes.layer,
     DeliveriesRoutes.layer,
     SubscribersRoutes.layer,
+    TelegramRoutes.layer,
     SettingsRoutes.joining,
     SettingsRoutes.settings
   ])
@@ -83,7 +102,11 @@ export const server: RoomServer = {
   served: Layer.mergeAll(
     endpoints,
     DeliveryWorker.layer,
+    Poller.layer,
+    Replies.layer,
+    telegramSweep,
     endedDeliveries,
+    Digests.sweeps,
     SubscriberPagesRoutes.layer,
     SubscriberSweep.layer,
     attachmentUpkeep,
@@ -97,6 +120,7 @@ export const server: RoomServer = {
     RawRoutes.addRaw(attachmentRoutes),
     RawRoutes.addRaw(sendRoutes),
     RawRoutes.addRaw(messagePageRoutes),
+    RawRoutes.addRaw(digestPageRoutes),
     RawRoutes.addRaw(notifyMcpRoutes)
   ).pipe(Layer.provide(services)),
   // A raw route beside ordinary ones of the same path.

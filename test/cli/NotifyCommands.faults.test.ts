@@ -84,13 +84,23 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 120_000 })(
           assert.deepInclude(shown.attachments[0], { filename: "build.log", size: 9, expired: false })
 
           const listed = yield* run(["messages", "list", "--project", slug])
-          assert.match(listed.out, /^ID +PROJECT +APP +MESSAGE +RECIPIENTS +STATUS +CREATED AT$/m)
+          assert.match(
+            listed.out,
+            /^ID +PROJECT +APP +MESSAGE +RECIPIENTS +QUEUED FOR DIGEST +STATUS +CREATED AT$/m
+          )
           assert.include(listed.out, message.id)
           const deliveries = yield* run(["messages", "deliveries", message.id])
-          assert.match(deliveries.out, /^ID +SUBSCRIBER +KIND +STATUS/)
+          assert.match(deliveries.out, /^ID +SUBSCRIBER +KIND +STATUS +DIGEST/)
           assert.strictEqual((yield* run(["messages", "dead"])).code, 0)
           assert.strictEqual((yield* run(["messages", "redrive", "--project", slug])).out, "0 wait again\n")
           assert.match((yield* run(["subscribers", "list", slug])).out, /^ID +NAME +CHANNELS/)
+          const chat = ["subscribers", "add", slug, "Ops", "https://93.184.216.34/hooks/x"]
+          assert.deepInclude(yield* run([...chat, "--kind", "slack"]), {
+            code: 0,
+            out: "Ops gets messages from now on (slack)\n"
+          })
+          assert.match((yield* run(chat)).out, /\(webhook\)\nSecret, shown now and never again: whsec_/)
+          assert.match((yield* run(["subscribers", "list", slug])).out, /slack active/)
           assert.strictEqual((yield* run(["messages", "delete", message.id])).out, `Deleted ${message.id}\n`)
 
           assert.strictEqual((yield* run(["project-keys", "revoke", keyId])).code, 0)

@@ -102,6 +102,42 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     assert.strictEqual((await ask(server, "POST", "/api/v1/messages", { key: made, json: sent })).status, 401)
   })
 
+  it("adds a team's chat of its owner's, whose address is shown no more", async () => {
+    opened = await openConsole(browser, `${server.url}/?room=notify`, [key], { width: 360 })
+    const { page } = opened
+    await opened.enterKey(key)
+    await page.getByRole("link", { name: /Nightly builds/ }).click()
+    await page.getByText("Add a team chat or a program").click()
+    const form = page.getByRole("form", { name: "New subscriber" })
+    const chat = await sandbox.chat("discord")
+    await form.getByRole("textbox", { name: /^Name/ }).fill("Ops")
+    await form.getByRole("textbox", { name: /^Address/ }).fill("https://127.1/x")
+    await form.getByRole("button", { name: "Add it" }).click()
+    await page.getByText("url: not a public address").waitFor()
+    await form.getByRole("textbox", { name: /^Address/ }).fill(chat.url)
+    await form.getByLabel("It belongs to").selectOption({ label: "Discord" })
+    await form.getByRole("button", { name: "Add it" }).click()
+    await form.getByText("Ops gets messages from now on.").waitFor()
+    assert.isFalse(await form.getByText("shown now and never again").isVisible())
+    await page.getByRole("list", { name: "Subscribers" }).getByText("Discord").waitFor()
+    assert.notInclude((await page.textContent("body")) ?? "", chat.id)
+    assert.isAtMost(await overflowOf(page), 0)
+    await page.getByRole("button", { name: "Send a test" }).click()
+    const [entry] = await sandbox.accepted(1, { channel: chat.id })
+    assert.deepInclude(entry, { kind: "discord", problem: null })
+    await page
+      .getByRole("listitem")
+      .filter({ hasText: "Ops" })
+      .getByRole("button", { name: "Remove" })
+      .click()
+    await page
+      .getByRole("listitem")
+      .filter({ hasText: "Ops" })
+      .getByRole("button", { name: "Remove" })
+      .click()
+    await page.getByText("Ops", { exact: true }).waitFor({ state: "detached" })
+  })
+
   it("says that a project is not there", async () => {
     opened = await openConsole(browser, `${server.url}/?room=notify&project=none`, [key])
     await opened.enterKey(key)
@@ -146,6 +182,36 @@ describeWith(chromiumPresent, "the console's room of notifications, in Chromium,
     const [entry] = await sandbox.accepted(1, { channel })
     assert.deepInclude(entry?.payload, { title: "Test" })
     assert.isNotEmpty(message)
+  })
+
+  it("shows what is held and until when, what came in a digest, and who chose when", async () => {
+    const made = await ask(server, "POST", "/api/v1/projects", { key, json: { name: "Held" } })
+    const [id, token] = [textAt(made, "id"), textAt(made, "joinUrl").replace(/.*\//, "")]
+    const { id: channel, ...push } = await sandbox.subscribe()
+    const json = { name: "Lin", timezone: "UTC", delivery: "daily", push }
+    const joined = await ask(server, "POST", `/api/v1/join/${token}`, { key: "", json })
+    const own = textAt(joined, "settingsUrl").replace(/.*#/, "")
+    const change = (path: string, method: string, change: object) =>
+      ask(server, method, `/api/v1/subscriber${path}`, { key: own, json: change })
+    await change(`/projects/${id}`, "PUT", { delivery: "daily" })
+    for (let n = 0; n < 2; n++) await ask(server, "POST", `/api/v1/projects/${id}/test`, { key })
+    opened = await openConsole(browser, `${server.url}/?room=notify&project=${id}`, [key])
+    const { page } = opened
+    await opened.enterKey(key)
+    await page.getByRole("list", { name: "Subscribers" }).getByText("once a day").waitFor()
+    const row = page.locator("summary").filter({ hasText: "This is a test." }).first()
+    await row.getByText("on its way to 1 subscriber, held").waitFor()
+    await row.click()
+    await opened.shows("held", "1")
+    const deliveries = page.getByRole("list", { name: "Deliveries" })
+    await deliveries.getByText(/^held · until .*\d\d:\d\d$/).waitFor()
+    // It goes as soon as its subscriber wants messages at once.
+    await change(`/projects/${id}`, "PUT", { delivery: "instant" })
+    await deliveries.getByText("delivered · in a digest").waitFor()
+    await row.getByText("1 subscriber, was held").waitFor()
+    const [entry] = await sandbox.accepted(1, { channel })
+    assert.deepInclude(entry?.payload, { title: "2 messages" })
+    await ask(server, "DELETE", `/api/v1/projects/${id}`, { key })
   })
 
   it("closes joining, replaces the link, removes subscribers, messages and the project", async () => {

@@ -20,7 +20,12 @@ const metric = (name: string) =>
 
 layer(
   TestServer.own({
-    limits: { deliveriesCountedEveryMillis: 100, jobCountsMillis: 100, deliveryAttempts: 0 }
+    limits: {
+      deliveriesCountedEveryMillis: 100,
+      jobCountsMillis: 100,
+      deliveryAttempts: 0,
+      digestEveryMillis: 3_600_000
+    }
   }),
   live
 )("deliveries as operators see them", (it) => {
@@ -83,6 +88,15 @@ layer(
         Effect.map(metric("signalbox_notify_held"), (count) => count === 2)
       )
       assert.strictEqual(yield* metric("signalbox_notify_dead"), 0)
+
+      // No sweep makes digests here.
+      yield* sql`UPDATE deliveries SET held_until = now() - interval '90 seconds' WHERE held_until IS NOT NULL`
+      yield* eventually(
+        "a digest is late",
+        Effect.map(ask("notify"), (state) => state?.status === "degraded")
+      )
+      assert.match((yield* ask("notify"))?.detail ?? "", /^a digest has been due for 9\d s and was not made$/)
+      assert.isAtLeast((yield* metric("signalbox_notify_held_late_seconds")) ?? 0, 90)
     })
   )
 })

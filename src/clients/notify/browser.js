@@ -152,6 +152,18 @@ export const element = (name, properties, ...children) => {
 /** A name that others gave, on one line and in its own direction. */
 export const named = (text) => element("bdi", {}, text.replace(/[\u202a-\u202e]/g, ""))
 
+/** The form of a webhook, as the API takes it. */
+export const webhookGiven = () => {
+  const kind = byId("webhook-kind").value
+  return { url: byId("url").value.trim(), ...(kind === "" ? {} : { kind }) }
+}
+
+/** Chats have none. */
+export const showSecret = (secret) => {
+  byId("secret").textContent = secret ?? ""
+  byId("secret-place").hidden = secret === undefined
+}
+
 export const byId = (id) => document.getElementById(id)
 
 /** Runs what a press of a button begins: one at a time, with its fault in words beside it. */

@@ -1,6 +1,19 @@
-import { ask, byId, onPress, pushOf, pushProblem, recall, Refused, remember, subscribe } from "./browser.js"
+import {
+  ask,
+  byId,
+  onPress,
+  pushOf,
+  pushProblem,
+  recall,
+  Refused,
+  remember,
+  showSecret,
+  subscribe,
+  webhookGiven
+} from "./browser.js"
+import { offerTelegram } from "./telegram.js"
 
-// Joining a project: by this browser, or by a webhook.
+// Joining a project: by this browser, a chat of Telegram, or a webhook.
 
 const place = byId("join")
 const { key } = place.dataset
@@ -9,16 +22,17 @@ const link = location.pathname.split("/").at(-1)
 const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC"
 
 /** As the subscriber of this browser, if there is one. */
-const join = async (address) => {
+const join = async (address, way = "") => {
   const name = byId("name").value.trim()
   const json = { timezone, ...(name === "" ? {} : { name }), ...address }
   const { token } = recall()
+  const path = `/join/${link}${way}`
   try {
-    return await ask("POST", `/join/${link}`, { token, json })
+    return await ask("POST", path, { token, json })
   } catch (error) {
     // They have left, or made another link.
     if (token === undefined || !(error instanceof Refused) || error.status !== 401) throw error
-    return await ask("POST", `/join/${link}`, { json })
+    return await ask("POST", path, { json })
   }
 }
 
@@ -45,11 +59,16 @@ onPress(byId("push"), byId("push-problem"), async () => {
 })
 
 onPress(byId("webhook-form"), byId("webhook-problem"), async () => {
-  const { secret, settingsUrl } = await join({ webhook: { url: byId("url").value.trim() } })
+  const { secret, settingsUrl } = await join({ webhook: webhookGiven() })
   await remember({ token: tokenIn(settingsUrl), key })
-  byId("secret").textContent = secret
+  showSecret(secret)
   byId("settings-url").textContent = settingsUrl
   show("added")
 })
+
+offerTelegram(
+  () => join({}, "/telegram"),
+  () => show("in-telegram")
+)
 
 place.hidden = false

@@ -12,9 +12,13 @@ import {
   recall,
   Refused,
   remember,
+  showSecret,
   subscribe,
-  subscription
+  subscription,
+  webhookGiven
 } from "./browser.js"
+import { offerTelegram } from "./telegram.js"
+import { showTimes, watchTimes } from "./times.js"
 
 // The settings of a subscriber.
 
@@ -56,8 +60,39 @@ const states = {
   gone: "gone: its service says that it is no more"
 }
 
-const projectRow = ({ delivery, description, id, name }) => {
-  const isMuted = delivery === "muted"
+const choices = {
+  inherit: "as set above",
+  instant: "at once",
+  hourly: "every hour, all in one",
+  daily: "once a day, all in one",
+  muted: "not at all"
+}
+
+/** A change is saved at once; one that fails is undone, and told beside it. */
+const projectChoice = ({ delivery, id, name }) => {
+  const problem = element("span", { className: "problem", role: "alert" })
+  const options = Object.entries(choices).map(([value, text]) => element("option", { value }, text))
+  const made = element(
+    "select",
+    { "aria-label": `Messages of ${name} come`, "data-of": `${id} delivery` },
+    options
+  )
+  made.value = delivery
+  made.addEventListener("change", async () => {
+    problem.textContent = ""
+    try {
+      await request("PUT", `/projects/${id}`, { delivery: made.value })
+      await refresh(`Saved. Messages of ${name} come ${choices[made.value]}.`)
+    } catch (error) {
+      made.value = delivery
+      problem.textContent = error.message
+    }
+  })
+  return [made, problem]
+}
+
+const projectRow = (project) => {
+  const { description, id, name } = project
   return element(
     "li",
     {},
@@ -67,14 +102,10 @@ const projectRow = ({ delivery, description, id, name }) => {
       element("strong", {}, named(name)),
       element("span", { className: "hint" }, description === "" ? "" : named(description))
     ),
-    element("span", { className: "state" }, isMuted ? "muted" : "at once"),
+    element("div", { className: "choice" }, projectChoice(project)),
     element(
       "div",
       { className: "acts" },
-      button(isMuted ? "Unmute" : "Mute", `${isMuted ? "Unmute" : "Mute"} ${name}`, async () => {
-        await request("PUT", `/projects/${id}`, { delivery: isMuted ? "inherit" : "muted" })
-        await refresh(`${name} is ${isMuted ? "on" : "muted"}.`)
-      }),
       button("Leave", `Leave ${name}`, async () => {
         if (!confirm(`Leave ${name}? To come back you need its link.`)) return
         await request("DELETE", `/projects/${id}`)
@@ -82,6 +113,14 @@ const projectRow = ({ delivery, description, id, name }) => {
       })
     )
   )
+}
+
+const services = {
+  push: "browser",
+  webhook: "webhook",
+  slack: "chat",
+  discord: "Discord",
+  telegram: "Telegram"
 }
 
 const titleOf = ({ host, kind, name }) => name || (kind === "push" ? "A browser" : host)
@@ -102,7 +141,11 @@ const channelRow = (channel) => {
       element(
         "span",
         { className: "hint" },
-        isHere ? "this browser" : kind === "push" ? "browser" : name === "" ? "webhook" : `webhook at ${host}`
+        isHere
+          ? "this browser"
+          : ["push", "telegram"].includes(kind) || name === ""
+            ? (services[kind] ?? kind)
+            : `${services[kind] ?? kind} at ${host}`
       )
     ),
     element("span", { className: `state ${state}` }, states[state]),
@@ -135,8 +178,13 @@ const channelRow = (channel) => {
   )
 }
 
-const list = (place, rows, none) =>
+/** The control that the keyboard is at is made anew with its row, and has it again. */
+const list = (place, rows, none) => {
+  const at = place.contains(document.activeElement) ? document.activeElement.dataset.of : undefined
   place.replaceChildren(...(rows.length === 0 ? [element("li", { className: "hint" }, none)] : rows))
+  if (at !== undefined)
+    [...place.querySelectorAll("[data-of]")].find(({ dataset }) => dataset.of === at)?.focus()
+}
 
 const isHere = () =>
   !isGuest && settings.channels.some(({ id, state }) => id === recall().channel && state !== "gone")
@@ -150,7 +198,7 @@ const showPush = () => {
 
 const show = () => {
   byId("subscriber-name").value = settings.name
-  byId("timezone").value = settings.timezone
+  showTimes(settings)
   list(byId("projects"), settings.projects.map(projectRow), "None. Open a project’s link to join it.")
   list(byId("channels"), settings.channels.map(channelRow), "None: nothing reaches you.")
   byId("guest").hidden = !isGuest
@@ -184,10 +232,25 @@ const nothing = (text) => {
 
 onPress(byId("profile"), byId("profile-problem"), async () => {
   const name = byId("subscriber-name").value.trim()
-  const timezone = byId("timezone").value.trim()
-  settings = await request("PATCH", "", { ...(name === "" ? {} : { name }), timezone })
+  settings = await request("PATCH", "", name === "" ? {} : { name })
   show()
   say("Saved.")
+})
+
+watchTimes(async (json) => {
+  settings = await request("PATCH", "", json)
+  show()
+  say(`Saved. ${byId("meaning").textContent}`)
+})
+
+// It says what comes when: what was shown yesterday is not so today.
+document.addEventListener("visibilitychange", async () => {
+  if (document.visibilityState !== "visible" || settings === undefined) return
+  try {
+    showTimes((settings = await request("GET", "")))
+  } catch (error) {
+    say(error.message)
+  }
 })
 
 onPress(byId("push"), byId("push-problem"), async () => {
@@ -197,10 +260,14 @@ onPress(byId("push"), byId("push-problem"), async () => {
   await refresh(`${browserName()} is on.`)
 })
 
+offerTelegram(
+  () => request("POST", "/telegram"),
+  () => refresh("The chat in Telegram is on.")
+)
+
 onPress(byId("webhook-form"), byId("webhook-problem"), async () => {
-  const { secret } = await request("POST", "/channels", { webhook: { url: byId("url").value.trim() } })
-  byId("secret").textContent = secret
-  byId("secret-place").hidden = false
+  const { secret } = await request("POST", "/channels", { webhook: webhookGiven() })
+  showSecret(secret)
   byId("url").value = ""
   await refresh("A link was posted to the webhook. Open it there to confirm.")
 })
@@ -228,8 +295,6 @@ onPress(byId("leave"), byId("leave-problem"), async () => {
   }
   nothing("You have left. Nothing is kept of you here.")
 })
-
-byId("zones").append(...Intl.supportedValuesOf("timeZone").map((value) => element("option", { value })))
 
 const start = async () => {
   if (token === undefined)

@@ -11,7 +11,7 @@ const page = {
 
 const deliveriesTable = (deliveries: ReadonlyArray<Delivery>): string =>
   tableOf(
-    ["id", "subscriber", "kind", "status", "attempts", "nextAttemptAt", "lastError"],
+    ["id", "subscriber", "kind", "status", "digest", "attempts", "nextAttemptAt", "lastError"],
     deliveries.map(({ subscriber, ...rest }) => ({ ...rest, subscriber: subscriber.name ?? subscriber.id }))
   )
 
@@ -28,7 +28,7 @@ const messages = noun("messages", "List, show and delete sent messages", [
     (client, query) => client.messages.listMessages({ query }),
     ({ messages }) =>
       tableOf(
-        ["id", "project", "app", "message", "recipients", "status", "createdAt"],
+        ["id", "project", "app", "message", "recipients", "queuedForDigest", "status", "createdAt"],
         messages.map((one) => ({ ...one, project: one.project.slug }))
       )
   ),
@@ -81,7 +81,7 @@ const messages = noun("messages", "List, show and delete sent messages", [
 
 const project = id("Id or slug of the project")
 
-const subscribers = noun("subscribers", "List and remove subscribers of a project", [
+const subscribers = noun("subscribers", "List, add and remove subscribers of a project", [
   verb(
     "list",
     "List a project's subscribers, the latest first",
@@ -95,6 +95,25 @@ const subscribers = noun("subscribers", "List and remove subscribers of a projec
           channels: one.channels.map(({ kind, state }) => `${kind} ${state}`).join(", ")
         }))
       )
+  ),
+  verb(
+    "add",
+    "Subscribe a team's chat or a program, by a webhook of one's own",
+    {
+      ...project,
+      name: Argument.String("name").pipe(Argument.withDescription("Name to show")),
+      url: Argument.String("url").pipe(Argument.withDescription("Address of the webhook, https")),
+      kind: optional(
+        Flag.Literals("kind", ["webhook", "slack", "discord"]),
+        "slack also for Mattermost and Rocket.Chat; default: that of the address"
+      )
+    },
+    (client, { id, ...payload }) => client.subscribers.addSubscriber({ params: { id }, payload }),
+    ({ channels, name, secret }) =>
+      [
+        `${name} gets messages from now on (${channels.map(({ kind }) => kind).join(", ")})`,
+        ...(secret === undefined ? [] : [`Secret, shown now and never again: ${secret}`])
+      ].join("\n")
   ),
   verb(
     "remove",

@@ -11,6 +11,8 @@ const words = ({ origin }: ChannelsSandbox.RunningChannelsSandbox): string =>
     "",
     `  curl -s -X POST ${origin}/push/subscriptions    # a browser: its subscription`,
     `  curl -s -X POST ${origin}/webhooks              # a receiver of webhooks: its address`,
+    `  curl -s -X POST ${origin}/slack                 # a channel of Slack, as /discord one of Discord: its webhook`,
+    `  curl -s ${origin}/telegram/start -d '{"code": "…"}'   # a person in Telegram presses start`,
     `  curl -s ${origin}/inbox                         # what came, decrypted`,
     `  curl -s ${origin}/faults -d '{"status": 503, "times": 2}'`,
     "",
@@ -34,4 +36,4 @@ export const sandboxChannels = Command.make(
     yield* Console.log(json ? JSON.stringify({ origin: sandbox.origin }, null, 2) : words(sandbox))
     return yield* Effect.never
   }, Effect.scoped)
-).pipe(Command.withDescription("Stand in for push services and webhooks, for tests and benches"))
+).pipe(Command.withDescription("Stand in for push services, webhooks and chats, for tests and benches"))

@@ -4,7 +4,8 @@ import { HostGates, type HostGatesOptions, type Pass } from "#src/infra/gates/Ho
 import type { OwnerSharesOptions } from "#src/infra/gates/OwnerShares.ts"
 import type { Refusal } from "#src/infra/gates/Turns.ts"
 import type { Limits } from "#src/Limits.ts"
-import type { DeliveryChannel } from "./DeliveryRows.ts"
+import type { ChannelOf } from "#streams/notify/channels/Channel.ts"
+import { hostOf, kindOf } from "#streams/notify/channels/Kinds.ts"
 import type { Exchanged } from "./Exchange.ts"
 
 export const gatesOptions = (limits: Limits): HostGatesOptions & OwnerSharesOptions => ({
@@ -29,17 +30,22 @@ export class ChannelGates extends Context.Service<ChannelGates, HostGates>()(
 }
 
 /** The host whose attempts are counted together, and how many of them it has at once. */
-const hostOf = ({ kind, target }: DeliveryChannel, limits: Limits): readonly [host: string, most: number] =>
-  kind === "push"
-    ? [new URL(target.endpoint).origin, limits.deliveriesPerPushOrigin]
-    : [new URL(target.url).host, limits.deliveriesPerWebhookHost]
+const gateOf = (channel: ChannelOf, limits: Limits): readonly [host: string, most: number] => {
+  const { gate } = kindOf(channel.kind)
+  const most = {
+    push: limits.deliveriesPerPushOrigin,
+    webhook: limits.deliveriesPerWebhookHost,
+    telegram: limits.deliveriesAtTelegram
+  }
+  return [`${gate} ${hostOf(channel)}`, most[gate]]
+}
 
 /** Makes an attempt of an owner's at a channel, where its host has a turn for it. */
 export const throughGates = (gates: HostGates, limits: Limits) => {
   /** Not to be interrupted: a pass that no fiber has would be lost. It comes within `deliveryTurnMillis`. */
-  const enter = (owner: string, channel: DeliveryChannel) =>
+  const enter = (owner: string, channel: ChannelOf) =>
     Effect.callback<Pass | Refusal>((resume) => {
-      const [host, most] = hostOf(channel, limits)
+      const [host, most] = gateOf(channel, limits)
       gates.enter(owner, host, most, (entry) => resume(Effect.succeed(entry)))
     })
   const use = (pass: Pass, attempt: Effect.Effect<Exchanged | Refusal>) =>
@@ -48,7 +54,7 @@ export const throughGates = (gates: HostGates, limits: Limits) => {
         pass.leave(Exit.isSuccess(exit) && "health" in exit.value ? exit.value.health : "moot")
       )
     )
-  return (owner: string, channel: DeliveryChannel, attempt: Effect.Effect<Exchanged | Refusal>) =>
+  return (owner: string, channel: ChannelOf, attempt: Effect.Effect<Exchanged | Refusal>) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(enter(owner, channel), (entry): Effect.Effect<Exchanged | Refusal> =>
         "restMillis" in entry ? Effect.succeed(entry) : use(entry, restore(attempt))

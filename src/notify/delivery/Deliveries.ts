@@ -55,21 +55,39 @@ export class Deliveries extends Context.Service<
         if (meant === undefined || more.length > 0)
           return yield* invalidField("ids", "expected one of ids, message, project and channel, and no other")
         // Those of deleted messages have no row.
-        const dead = yield* sql<{ id: string }>`SELECT e.id FROM jobs_ended e
+        const dead = yield* sql<{
+          id: string
+          is_item: boolean
+        }>`SELECT e.id, e.payload ? 'digest' AS is_item FROM jobs_ended e
           JOIN deliveries d ON d.message_id = e.payload ->> 'message' AND d.channel_id = e.lane
           WHERE e.queue = 'deliveries' AND e.outcome = 'dead' AND e.payload ->> 'owner' = ${owner} AND ${meant}
           ORDER BY e.seq LIMIT ${limits.deliveriesPerRedrive}`
-        if (dead.length === 0) return 0
-        return yield* jobs.redrive(
-          deliveries.name,
-          dead.map(({ id }) => id),
-          dead.length
+        const [items, others] = [true, false].map((isItem) =>
+          dead.filter((one) => one.is_item === isItem).map(({ id }) => id)
+        )
+        return yield* sql.withTransaction(
+          Effect.gen(function* () {
+            const held = items?.length ? yield* holdAgain(sql, items) : 0
+            return held + (others?.length ? yield* jobs.redrive(deliveries.name, others, others.length) : 0)
+          })
         )
       })
       return Deliveries.of({ redrive })
     })
   )
 }
+
+/** Messages of digests that were given up are due now, at one instant: those of one subscriber make a digest again. */
+const holdAgain = (sql: SqlClient, ids: ReadonlyArray<string>) =>
+  Effect.map(
+    sql`WITH revived AS (
+        DELETE FROM jobs_ended WHERE ctid = ANY (ARRAY(SELECT ctid FROM jobs_ended
+          WHERE queue = 'deliveries' AND outcome = 'dead' AND id = ANY (${ids}::text[]) FOR UPDATE SKIP LOCKED))
+        RETURNING payload ->> 'message' AS message, lane)
+      UPDATE deliveries d SET held_until = (SELECT jobs_now()), held_seq = nextval('job_seqs') FROM revived r
+      WHERE d.message_id = r.message AND d.channel_id = r.lane RETURNING d.id`,
+    ({ length }) => length
+  )
 
 /** Deliveries that ended long ago, with their outcomes, some at a time. Source: contract/notify#deliveries. */
 export const endedDeliveries = Sweeps.layer({
@@ -87,6 +105,7 @@ export const endedDeliveries = Sweeps.layer({
               AND (outcome = 'done' OR ended_at < jobs_now() - ${limits.deliveriesDeadMillis} * interval '1 millisecond')
             LIMIT ${limits.jobsDeletedAtOnce} FOR UPDATE SKIP LOCKED))
           RETURNING payload ->> 'message' AS message, lane),
+        items AS (DELETE FROM deliveries d USING old WHERE d.digest_id = old.message AND d.channel_id = old.lane),
         rows AS (DELETE FROM deliveries d USING old WHERE d.message_id = old.message AND d.channel_id = old.lane)
         SELECT count(*)::int AS ended FROM old`
       if ((row?.ended ?? 0) < limits.jobsDeletedAtOnce) return

@@ -14,6 +14,8 @@ import { type Attempted, type DeliveryJob, makeEnds } from "./DeliveryEnds.ts"
 import * as DeliveryMetrics from "./DeliveryMetrics.ts"
 import * as DeliveryRows from "./DeliveryRows.ts"
 import { makeExchange } from "./Exchange.ts"
+import { TelegramBot } from "../telegram/TelegramBot.ts"
+import { makeMigrate } from "../telegram/ChatMoves.ts"
 import { VapidKey } from "./VapidKey.ts"
 
 /**
@@ -41,7 +43,14 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
   const metrics = yield* DeliveryMetrics.make
   const ends = yield* makeEnds(metrics)
   const read = yield* DeliveryRows.make(url)
-  const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
+  const exchange = makeExchange({
+    egress: yield* Egress,
+    telegram: yield* TelegramBot,
+    vapid: yield* VapidKey,
+    limits,
+    metrics
+  })
+  const migrate = yield* makeMigrate
   const through = throughGates(gates, limits)
   const shares = new OwnerShares(gatesOptions(limits))
 
@@ -60,7 +69,8 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
     const acceptedMillis = job.offeredAt.getTime()
     const expiresAtMillis = acceptedMillis + limits.deliveryMillis
     const attempted: Attempted = { job, channel, lifeMillis: expiresAtMillis - nowMillis }
-    if (attempted.lifeMillis <= 0) return ends.given(attempted, "it was not delivered in time")
+    if (attempted.lifeMillis <= 0)
+      return ends.given(attempted, "it was not delivered in time", { isAged: true })
     const began = performance.now()
     const { owner } = job.payload
     const sent = yield* through(
@@ -77,6 +87,10 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
       metrics.arrived(nowMillis - acceptedMillis + performance.now() - began)
     // The browser has subscribed anew while its old address answered: the message goes to the new one.
     if (sent.verdict._tag === "Gone" && (yield* hasMoved(job, channel))) return again(sent.verdict.error, 0)
+    if (sent.verdict._tag === "Moved" && channel.kind === "telegram") {
+      yield* migrate(channel.target.chatId, sent.verdict.chatId)
+      return again(sent.verdict.error, 0)
+    }
     return ends.of(attempted, sent.verdict)
   })
 

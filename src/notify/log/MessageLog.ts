@@ -93,6 +93,7 @@ interface DeliveryRow {
   readonly channel_id: string
   readonly kind: Delivery["kind"]
   readonly status: Delivery["status"]
+  readonly digest_id: string | null
   readonly attempts: number
   readonly next_attempt_at: Date | null
   readonly last_error: string | null
@@ -112,6 +113,7 @@ const shownDelivery =
     channel: row.channel_id,
     kind: row.kind,
     status: row.status,
+    digest: row.digest_id,
     attempts: row.attempts,
     nextAttemptAt: row.next_attempt_at?.toISOString() ?? null,
     lastError: row.last_error,
@@ -141,7 +143,11 @@ const pageOf = <Row, A>(
 
 /** The parts that the statements share. */
 const statements = (sql: SqlClient) => {
-  const isWaiting = sql`EXISTS (SELECT FROM jobs j WHERE j.queue = 'deliveries' AND j.payload ->> 'message' = m.id)`
+  // Of those that were held, rows say that they are, or in which digest they wait.
+  const isWaiting = sql`(EXISTS (SELECT FROM jobs j WHERE j.queue = 'deliveries' AND j.payload ->> 'message' = m.id)
+    OR (m.queued_for_digest > 0 AND EXISTS (SELECT FROM deliveries h WHERE h.message_id = m.id AND h.dropped_at IS NULL
+      AND (h.held_until IS NOT NULL OR EXISTS (SELECT FROM jobs j WHERE j.queue = 'deliveries'
+        AND j.payload ->> 'message' = h.digest_id AND j.lane = h.channel_id)))))`
   const ownedBy = ({ keyId, owner }: Reader): Fragment =>
     keyId === undefined ? sql`m.user_id = ${owner}` : sql`m.user_id = ${owner} AND m.key_id = ${keyId}`
   const messages = (where: Fragment, limit: number) => sql<MessageRow>`
@@ -152,21 +158,23 @@ const statements = (sql: SqlClient) => {
     WHERE ${where} ORDER BY m.seq DESC LIMIT ${limit}`
   /** `rows`: deliveries as d, with the cursor of their list and their rows of jobs as j and e. */
   const deliveriesOf = (cursor: Fragment, rows: Fragment) => sql<DeliveryRow>`
-    SELECT ${cursor} AS cursor, d.id, d.message_id, d.subscriber_id, s.name AS subscriber_name, d.channel_id, d.kind,
-      CASE WHEN d.dropped_at IS NOT NULL THEN 'dropped' WHEN d.held_until IS NOT NULL THEN 'held'
+    SELECT ${cursor} AS cursor, d.id, d.message_id, d.subscriber_id, s.name AS subscriber_name, d.channel_id, d.kind, d.digest_id,
+      CASE WHEN d.dropped_at IS NOT NULL THEN 'dropped'
+        WHEN d.held_until IS NOT NULL OR (d.digest_id IS NOT NULL AND j.id IS NOT NULL) THEN 'held'
         WHEN j.id IS NOT NULL THEN 'waiting' WHEN e.outcome = 'dead' THEN 'dead' ELSE 'delivered' END AS status,
       coalesce(j.attempts, e.attempts, 0) AS attempts,
-      CASE WHEN j.id IS NULL OR l.holder IS NOT NULL THEN NULL
+      CASE WHEN d.held_until IS NOT NULL THEN d.held_until WHEN j.id IS NULL OR l.holder IS NOT NULL THEN NULL
         WHEN EXISTS (SELECT FROM jobs o WHERE o.queue = j.queue AND o.lane = j.lane AND o.seq < j.seq) THEN NULL
         ELSE l.due_at END AS next_attempt_at,
       coalesce(j.last_error, e.last_error) AS last_error, coalesce(j.repeated, e.repeated, false) AS repeated,
       coalesce(d.dropped_at, e.ended_at) AS ended_at
     FROM ${rows} LEFT JOIN subscribers s ON s.id = d.subscriber_id
       LEFT JOIN job_lanes l ON l.queue = j.queue AND l.lane = j.lane`
-  /** `rows` of a message, with the outcome of each, which jobs know. */
-  const ofMessage = (rows: Fragment): Fragment => sql`(${rows}) AS d
-    LEFT JOIN jobs j ON j.queue = 'deliveries' AND j.id = d.id
-    LEFT JOIN jobs_ended e ON e.queue = 'deliveries' AND e.id = d.id AND j.id IS NULL`
+  /** `rows` of a message, with the outcome of each, which jobs know: its own one, or that of the digest on its channel. */
+  const ofMessage = (rows: Fragment): Fragment => sql`(SELECT r.*,
+      CASE WHEN r.digest_id IS NULL THEN r.id ELSE delivery_id(r.digest_id, r.channel_id) END AS job_id FROM (${rows}) AS r) AS d
+    LEFT JOIN jobs j ON j.queue = 'deliveries' AND j.id = d.job_id
+    LEFT JOIN jobs_ended e ON e.queue = 'deliveries' AND e.id = d.job_id AND j.id IS NULL`
   const find = Effect.fnUntraced(function* (reader: Reader, id: string) {
     const [row] = yield* messages(sql`${ownedBy(reader)} AND m.id = ${id}`, 1)
     return row ?? (yield* notFound("Message"))

@@ -58,7 +58,7 @@ export const messagePage = (message: ShownMessage): NotifyPage => {
         </p>
         <h1>${named(heading)}</h1>
         <p class="words" dir="auto">${{ html: renderLines(message.message) }}</p>
-        ${url === undefined || !URL.canParse(url) ? "" : linkTo(url)}${files.length === 0 ? "" : filesOf(files, path)}${
+        ${url === undefined || !URL.canParse(url) ? "" : openButton(url)}${files.length === 0 ? "" : filesOf(files, path)}${
           body === undefined ? "" : bodyOf(body, path)
         }
         <p class="kept hint">This page is kept until ${instant(expiresAtMillis)}.</p>
@@ -68,8 +68,9 @@ export const messagePage = (message: ShownMessage): NotifyPage => {
 }
 
 /** Its host is named, because the words before it are its sender's. */
-const linkTo = (url: string): Html => {
-  const { host, href } = new URL(url)
+export const openButton = (url: string): Html => {
+  const { host, href, protocol } = new URL(url)
+  if (protocol !== "https:" && protocol !== "http:") return nothing
   return html`<p class="way">
     <a class="button" href="${href}" rel="noopener noreferrer nofollow">Open ${named(host)}</a>
   </p>`

@@ -1,5 +1,3 @@
-import { promisify } from "node:util"
-import { gzip } from "node:zlib"
 import { Effect, Predicate } from "effect"
 import type { Problem } from "#schemas/core/Problem.ts"
 import { type KeyedExchange, openServing } from "#src/accounts/KeyedRoute.ts"
@@ -7,7 +5,6 @@ import { AppConfig } from "#src/Config.ts"
 import type { RawRoute } from "#src/front/RawRoute.ts"
 import { byteAnswer } from "#src/http/ByteAnswer.ts"
 import { contentDisposition } from "#src/http/ContentDisposition.ts"
-import { encodingFor } from "#src/http/Static.ts"
 import { storeAway } from "#src/http/StoreAway.ts"
 import { Workers } from "#src/infra/workers/Workers.ts"
 import { Attachments, type MessageFile } from "../attachments/Attachments.ts"
@@ -16,44 +13,13 @@ import { renderedBody, renderedSource } from "./BodyRenderer.ts"
 import { fileHead } from "./FileHead.ts"
 import { type LinkedMessage, make as makeMessages } from "./MessageByLink.ts"
 import { messagePage, type ShownMessage } from "./MessagePage.ts"
-import {
-  awayPage,
-  goneFilePage,
-  goneMessagePage,
-  noFilePage,
-  noMessagePage,
-  type NotifyPage
-} from "./NotifyPage.ts"
-
-const compressed = promisify(gzip)
-
-/** A shorter page is sent as it is. */
-const compressedBytesMin = 1_024
+import { awayPage, goneFilePage, goneMessagePage, noFilePage, noMessagePage } from "./NotifyPage.ts"
+import { entriesOf, sendPage } from "./SendPage.ts"
 
 /** Heads of files that are read at once, for one page. */
 const headsAtOnce = 4
 
 const day = 86_400_000
-
-/** The headers of an answer, but for one that each answer of an exchange has. */
-const entriesOf = (headers: Readonly<Record<string, string>>) =>
-  Object.entries(headers).filter(([name]) => name !== "x-content-type-options")
-
-const sendPage = Effect.fnUntraced(function* (exchange: KeyedExchange, page: NotifyPage) {
-  const identity = Buffer.from(page.text)
-  const encodings = exchange.request.header("accept-encoding")
-  const isSmall = identity.length < compressedBytesMin || encodingFor(encodings) === "identity"
-  const isGzip = !isSmall && encodingFor(`${encodings}, br;q=0`) === "gzip"
-  const body = isGzip ? yield* Effect.promise(() => compressed(identity, { level: 4 })) : identity
-  const headers = {
-    ...page.headers,
-    "content-type": page.contentType,
-    vary: "Accept-Encoding",
-    ...(isGzip && { "content-encoding": "gzip" }),
-    ...(page.status === 503 && { "retry-after": "5" })
-  }
-  exchange.send(page.status, entriesOf(headers), body)
-})
 
 interface Parts {
   readonly attachments: Attachments["Service"]

@@ -21,22 +21,66 @@ const webhookForm = (text: string): Html =>
         spellcheck="false"
       />
     </div>
+    <div class="field">
+      <label for="webhook-kind">It belongs to</label>
+      <select id="webhook-kind">
+        <option value="">Slack or Discord, else a program: by its address</option>
+        <option value="slack">Mattermost, Rocket.Chat or another that takes Slack’s form</option>
+        <option value="discord">Discord</option>
+        <option value="webhook">A program</option>
+      </select>
+    </div>
     <p id="webhook-problem" class="problem" role="alert"></p>
     <button>Add the webhook</button>
   </form>`
 
 const webhookText =
-  "Messages come as JSON, signed as Standard Webhooks has it. A link is posted there first, by which it is confirmed."
+  "A chat shows messages in a channel; a program gets them as JSON, signed as Standard Webhooks has it. A link is posted there first, by which it is confirmed."
 
-const secretShown = html`<p>
-    It can tell by this secret that messages are genuine. It is shown now and never again:
+const secretShown = html`<div id="secret-place" hidden>
+  <p>It can tell by this secret that messages are genuine. It is shown now and never again:</p>
+  <pre class="copied" id="secret" tabindex="0"></pre>
+</div>`
+
+/** Filled by `telegram.js`. */
+const telegramPart = html`<div id="telegram">
+  <button id="telegram-make" type="button">Make a link for Telegram</button>
+  <p id="telegram-links" class="way" hidden>
+    <a id="telegram-start" class="button" target="_blank" rel="noopener">Open Telegram</a>
+    <a id="telegram-group" class="button second" target="_blank" rel="noopener">Choose a group</a>
   </p>
-  <pre class="copied" id="secret" tabindex="0"></pre>`
+  <p id="telegram-state" class="hint" role="status"></p>
+  <p id="telegram-problem" class="problem" role="alert"></p>
+</div>`
 
-/** Where one subscribes to a project. `pushKey`: with which browsers subscribe. */
+/** Shown in place of the ways to join, once one of them was gone. */
+const joinedParts = (project: string): Html =>
+  html`<section id="joined" class="subscriber" hidden>
+      <h2 tabindex="-1">You are subscribed</h2>
+      <p>Notifications of ${named(project)} come to this browser, also while no page is open.</p>
+      <p class="way"><a class="button" href="/n/me">Your settings</a></p>
+    </section>
+    <section id="in-telegram" class="subscriber" hidden>
+      <h2 tabindex="-1">You are subscribed</h2>
+      <p>
+        Notifications of ${named(project)} come to the chat in Telegram. There
+        <code>/settings</code> sends the address of your settings, and <code>/stop</code> ends them.
+      </p>
+    </section>
+    <section id="added" class="subscriber" hidden>
+      <h2 tabindex="-1">Confirm the webhook</h2>
+      <p>A link was posted there. Messages come once it is opened.</p>
+      ${secretShown}
+      <p>This address leads to the settings, for those who have it:</p>
+      <pre class="copied" id="settings-url" tabindex="0"></pre>
+      <p class="way"><a class="button" href="/n/me">Your settings</a></p>
+    </section>`
+
+/** Where one subscribes to a project. `pushKey`: with which browsers subscribe. `hasTelegram`: this server has a bot */
 export const joinPage = (
   project: { readonly name: string; readonly description: string },
-  pushKey: string
+  pushKey: string,
+  hasTelegram: boolean
 ): NotifyPage =>
   notifyPage({
     status: 200,
@@ -62,29 +106,25 @@ export const joinPage = (
           <button id="push" class="primary" hidden>Turn on notifications</button>
           <p id="push-problem" class="problem" role="alert"></p>
         </section>
+        ${
+          hasTelegram
+            ? html`<section aria-labelledby="telegram-title">
+                <h2 id="telegram-title">In Telegram</h2>
+                ${telegramPart}
+              </section>`
+            : ""
+        }
         <details id="webhook">
-          <summary>Send them to a program</summary>
+          <summary>Send them to a team’s chat or a program</summary>
           ${webhookForm(webhookText)}
         </details>
       </div>
-      <section id="joined" class="subscriber" hidden>
-        <h2 tabindex="-1">You are subscribed</h2>
-        <p>Notifications of ${named(project.name)} come to this browser, also while no page is open.</p>
-        <p class="way"><a class="button" href="/n/me">Your settings</a></p>
-      </section>
-      <section id="added" class="subscriber" hidden>
-        <h2 tabindex="-1">Confirm the webhook</h2>
-        <p>A link was posted there. Messages come once it is opened.</p>
-        ${secretShown}
-        <p>This address leads to the settings, for those who have it:</p>
-        <pre class="copied" id="settings-url" tabindex="0"></pre>
-        <p class="way"><a class="button" href="/n/me">Your settings</a></p>
-      </section>
+      ${joinedParts(project.name)}
     `
   })
 
 /** The settings of the subscriber whose token is behind `#` of its address, or in the browser. It is the same for all. */
-export const settingsPage = (): NotifyPage =>
+export const settingsPage = (hasTelegram: boolean): NotifyPage =>
   notifyPage({
     status: 200,
     title: "Your notifications",
@@ -93,7 +133,6 @@ export const settingsPage = (): NotifyPage =>
     main: html`
       <h1>Your notifications</h1>
       ${withoutScript}
-      <p id="status" class="hint" role="status"></p>
       <section id="nothing" hidden><p id="nothing-text" class="notice"></p></section>
       <div id="settings" class="subscriber" hidden>
         <section id="guest" class="notice" hidden>
@@ -101,28 +140,89 @@ export const settingsPage = (): NotifyPage =>
           <button id="keep">Keep them in this browser</button>
           <p id="keep-problem" class="problem" role="alert"></p>
         </section>
+        ${times}
         <section aria-labelledby="projects-title">
           <h2 id="projects-title">Projects</h2>
           <ul id="projects" class="rows"></ul>
         </section>
         <section aria-labelledby="channels-title">
-          <h2 id="channels-title">Browsers and webhooks</h2>
+          <h2 id="channels-title">Browsers, chats and webhooks</h2>
           <ul id="channels" class="rows"></ul>
           <div id="here">
             <p id="no-push" class="hint"></p>
             <button id="push" class="primary" hidden>Turn on notifications in this browser</button>
             <p id="push-problem" class="problem" role="alert"></p>
           </div>
+          ${hasTelegram ? telegramPart : ""}
           <details>
             <summary>Add a webhook</summary>
-            ${webhookForm(webhookText)}
-            <div id="secret-place" hidden>${secretShown}</div>
+            ${webhookForm(webhookText)} ${secretShown}
           </details>
         </section>
         ${profile} ${links}
       </div>
+      <p id="status" role="status"></p>
     `
   })
+
+const problem = (field: string): Html => html`<p id="${field}-problem" class="problem" role="alert"></p>`
+
+/** Its fields have the names of the API, and those at fault are told by them. */
+const timeField = (field: string, label: string): Html =>
+  html`<div class="field">
+    <label for="${field}">${label}</label>
+    <input id="${field}" type="time" required aria-describedby="${field}-problem" />
+    ${problem(field)}
+  </div>`
+
+const times = html`<section aria-labelledby="when-title">
+  <h2 id="when-title">When messages come</h2>
+  <p id="meaning" class="meaning"></p>
+  <form id="when" novalidate>
+    <div class="field">
+      <label for="delivery">Messages come</label>
+      <select id="delivery" aria-describedby="delivery-problem">
+        <option value="instant">at once</option>
+        <option value="hourly">every hour, all in one</option>
+        <option value="daily">once a day, all in one</option>
+      </select>
+      ${problem("delivery")}
+    </div>
+    <div id="digest-at">${timeField("digestAt", "Once a day at")}</div>
+    <div class="field">
+      <div class="check">
+        <input id="quiet" type="checkbox" />
+        <label for="quiet">Quiet hours</label>
+      </div>
+      <p class="hint">What comes in them waits until they are over.</p>
+    </div>
+    <div id="quiet-times" class="pair">
+      ${timeField("quietFrom", "Quiet from")} ${timeField("quietTo", "Until")}
+    </div>
+    <div class="field">
+      <div class="check">
+        <input id="highPasses" type="checkbox" aria-describedby="highPasses-problem" />
+        <label for="highPasses">Urgent messages come at once all the same</label>
+      </div>
+      ${problem("highPasses")}
+    </div>
+    <div class="field">
+      <label for="timezone">Time zone <span class="hint">type to search</span></label>
+      <input
+        id="timezone"
+        list="zones"
+        required
+        maxlength="64"
+        autocomplete="off"
+        spellcheck="false"
+        aria-describedby="timezone-problem"
+      />
+      <datalist id="zones"></datalist>
+      ${problem("timezone")}
+      <p id="own-zone" class="hint"></p>
+    </div>
+  </form>
+</section>`
 
 const profile = html`<section aria-labelledby="you-title">
   <h2 id="you-title">You</h2>
@@ -130,11 +230,6 @@ const profile = html`<section aria-labelledby="you-title">
     <div class="field">
       <label for="subscriber-name">Name <span class="hint">owners of your projects see it</span></label>
       <input id="subscriber-name" maxlength="100" autocomplete="name" />
-    </div>
-    <div class="field">
-      <label for="timezone">Time zone</label>
-      <input id="timezone" list="zones" required maxlength="64" autocomplete="off" spellcheck="false" />
-      <datalist id="zones"></datalist>
     </div>
     <p id="profile-problem" class="problem" role="alert"></p>
     <button>Save</button>

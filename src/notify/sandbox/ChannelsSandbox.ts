@@ -1,8 +1,12 @@
 import { Effect, Schema, type Scope } from "effect"
+import { discord, slack } from "./ChatServices.ts"
+import { ChatWebhooks } from "./ChatWebhooks.ts"
 import { Faults } from "./Faults.ts"
 import { Inbox } from "./Inbox.ts"
 import { PushService } from "./PushService.ts"
 import * as SandboxServer from "./SandboxServer.ts"
+import { TelegramApi } from "./telegram/TelegramApi.ts"
+import { TelegramChats } from "./telegram/TelegramChats.ts"
 import { Webhooks } from "./Webhooks.ts"
 
 export interface ChannelsSandboxOptions {
@@ -30,9 +34,9 @@ export class ChannelsSandboxFailed extends Schema.TaggedError<ChannelsSandboxFai
 }
 
 /**
- * A stand-in for the services behind channels, on loopback: a push service with browsers of its own, and receivers of
- * webhooks. Nothing leaves the machine, all of it is in memory, and it stops when its scope closes. Source:
- * contract/notify#sandbox, which has its HTTP interface.
+ * A stand-in for the services behind channels, on loopback: a push service with browsers of its own, receivers of
+ * webhooks, chats with webhooks, and Telegram. Nothing leaves the machine, all of it is in memory, and it stops when its scope closes. Source:
+ * contract/sandbox#requests, which has its HTTP interface.
  */
 export const start = (
   options: ChannelsSandboxOptions = {}
@@ -40,13 +44,16 @@ export const start = (
   Effect.gen(function* () {
     let origin = ""
     const originOf = (): string => origin
+    const { nowMillis = Date.now } = options
     const parts = {
       origin: originOf,
-      nowMillis: options.nowMillis ?? Date.now,
+      nowMillis,
       inbox: new Inbox(),
       faults: new Faults(),
       push: new PushService(originOf),
-      webhooks: new Webhooks(originOf)
+      webhooks: new Webhooks(originOf),
+      chats: [new ChatWebhooks(slack, originOf), new ChatWebhooks(discord, originOf)],
+      telegram: new TelegramApi(new TelegramChats(nowMillis()))
     }
     const { port: wanted = 0 } = options
     if (!(wanted >= 0 && wanted <= 65_535))

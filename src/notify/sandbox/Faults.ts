@@ -40,13 +40,19 @@ export class Faults {
   }
 
   /** The fault for a request, which is one less from now on. */
-  take(channel: string | undefined): Fault | undefined {
+  take(channel: string | undefined, areAllMeant = true): Fault | undefined {
     for (const fault of this.#ordered.values()) {
-      if (fault.channel !== null && fault.channel !== channel) continue
+      if (fault.channel === null ? !areAllMeant : fault.channel !== channel) continue
       if (fault.left !== null && --fault.left === 0) this.#ordered.delete(fault.id)
       return fault
     }
     return undefined
+  }
+
+  /** One that was ordered for this very target. */
+  takeFor(target: string): Fault | undefined {
+    const isMeant = [...this.#ordered.values()].some(({ channel }) => channel === target)
+    return isMeant ? this.take(target, false) : undefined
   }
 
   remove(id: string): boolean {

@@ -7,8 +7,8 @@ export type PushState = "delivered" | "waiting" | "replaced" | "expired" | "canc
 export interface Entry {
   /** counts up from 1 */
   readonly seq: number
-  readonly kind: "push" | "webhook"
-  /** the id of the subscription or webhook; null where there is none at the address */
+  readonly kind: "push" | "webhook" | "slack" | "discord" | "telegram"
+  /** the id of the subscription, webhook or chat; null where there is none at the address */
   readonly channel: string | null
   readonly receivedAt: string
   /** The service took it: what it says was delivered. */
@@ -21,11 +21,11 @@ export interface Entry {
   readonly fault: string | null
   /** The same topic, or `webhook-id`, was accepted before at this channel. */
   readonly repeated: boolean
-  /** null of a webhook, and where it was not accepted */
+  /** null where it is no push, and where it was not accepted */
   state: PushState | null
   /** headers that matter to the kind, in lower case, without signatures */
   readonly headers: Readonly<Record<string, string>>
-  /** the claims of VAPID; null of a webhook, and where they are not good */
+  /** the claims of VAPID; null where it is no push, and where they are not good */
   readonly vapid: { readonly aud: string; readonly exp: number; readonly sub: string | null } | null
   /** whether a webhook's signature is good; null: its secret is not known here, or the kind has none */
   readonly signed: boolean | null

@@ -37,8 +37,8 @@ export const pageAnswer = (inbox: Inbox, origin: string): SandboxAnswer => ({
       header: html`<span class="wordmark">${wordmark}</span><span class="label">Sandbox</span>`,
       main: html`<h1>Inbox of the sandbox</h1>
         <p class="lead">
-          Requests to made-up push services and webhooks at ${origin}, the newest first. Nothing here left
-          this machine, and nobody was notified.
+          Requests to made-up push services, webhooks, chats and <a href="/telegram">Telegram</a> at
+          ${origin}, the newest first. Nothing here left this machine, and nobody was notified.
         </p>
         ${list(inbox, origin)}`,
       end: []
@@ -72,9 +72,16 @@ const empty = (origin: string): Html =>
     <p>Nothing has come yet.</p>
     <p><code>curl -s -X POST ${origin}/push/subscriptions</code> makes a browser's subscription.</p>
     <p><code>curl -s -X POST ${origin}/webhooks</code> makes a webhook.</p>
+    <p><code>curl -s -X POST ${origin}/slack</code> or <code>${origin}/discord</code> makes one of a chat.</p>
   </div>`
 
-const kinds: Readonly<Record<Entry["kind"], string>> = { push: "Push", webhook: "Webhook" }
+const kinds: Readonly<Record<Entry["kind"], string>> = {
+  push: "Push",
+  webhook: "Webhook",
+  slack: "Slack",
+  discord: "Discord",
+  telegram: "Telegram"
+}
 
 const shown = (entry: Entry): Html => {
   const { channel, kind, problem, receivedAt, repeated, seq, state, status } = entry
@@ -110,13 +117,41 @@ const details = (id: string, summary: string, value: unknown): Html =>
 const wordsOf = ({ kind, payload }: Entry): { readonly title?: string; readonly text?: string } => {
   if (typeof payload === "string") return { text: payload }
   const body = Predicate.isReadonlyObject(payload) ? payload : {}
+  if (kind === "telegram") return texts("text", body["text"])
   if (kind === "push") return { ...texts("title", body["title"]), ...texts("text", body["text"]) }
+  if (kind === "slack" || kind === "discord")
+    return chatWords(kind === "slack" ? slackText(body) : discordText(body))
   const data = Predicate.isReadonlyObject(body["data"]) ? body["data"] : {}
   return {
     ...texts("title", data["title"] ?? data["app"] ?? body["type"]),
     ...texts("text", data["message"])
   }
 }
+
+/** The first line is the heading. */
+const chatWords = (shown: string): { readonly title: string; readonly text: string } => {
+  const [title = "", ...lines] = shown.split("\n")
+  return { title, text: lines.join("\n") }
+}
+
+/** Slack's rich text as people read it, with the addresses of links. */
+const slackText = (value: unknown): string => {
+  if (Array.isArray(value)) return value.map(slackText).join("")
+  if (!Predicate.isReadonlyObject(value)) return ""
+  const { blocks, elements, text, type, url } = value
+  if (blocks !== undefined || elements !== undefined) return slackText(blocks ?? elements)
+  return type === "link" ? `${String(text)} (${String(url)})` : String(text ?? "")
+}
+
+/** Discord's Markdown as people read it, as far as this server writes it. */
+const discordText = ({ content }: Readonly<Record<string, unknown>>): string =>
+  String(content ?? "")
+    .replace(/^\*\*(.*)\*\*(?=\n|$)/u, "$1")
+    .replace(
+      /\\([^0-9A-Za-z\s])|\[([^\]\\]*)\]\(<([^>]*)>\)|<(https?:[^>]*)>/gu,
+      (_, mark, label, url, address) =>
+        String(mark ?? (label === undefined ? address : `${String(label)} (${String(url)})`))
+    )
 
 const texts = <Name extends string>(name: Name, value: unknown): { readonly [Key in Name]?: string } =>
   typeof value === "string" ? ({ [name]: value } as { readonly [Key in Name]?: string }) : {}

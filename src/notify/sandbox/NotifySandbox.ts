@@ -6,7 +6,7 @@ import * as ChannelsSandbox from "./ChannelsSandbox.ts"
 
 /** For people: on `/readyz` and in the start message. */
 const words = (origin: string): string =>
-  `a sandbox of push services and webhooks, which shows what came: ${origin}/ (NOTIFY_SANDBOX)`
+  `a sandbox of push services, webhooks and chats, which shows what came: ${origin}/ (NOTIFY_SANDBOX)`
 
 /**
  * The sandbox of channels, where `NOTIFY_SANDBOX` has one: in this process, or alone at an address. Its origin, and no other
@@ -22,10 +22,10 @@ export class NotifySandbox extends Context.Service<
   static readonly layer = Layer.effect(
     NotifySandbox,
     Effect.gen(function* () {
-      const { notifySandbox: setting } = yield* AppConfig
+      const { notifySandbox: setting, telegram } = yield* AppConfig
       const egress = yield* Egress
       const clock = yield* Clock.Clock
-      if (setting === "off") return { origin: undefined }
+      if (setting === "off" || (setting === "auto" && telegram !== undefined)) return { origin: undefined }
       const { origin } =
         typeof setting === "object"
           ? setting

@@ -22,12 +22,14 @@ export interface Judgement {
       }
 }
 
-/** A service of the sandbox: a push service, a receiver of webhooks; chats are others. */
+/** A service of the sandbox: a push service, a receiver of webhooks, Telegram. */
 export interface Peer {
   readonly kind: Entry["kind"]
   /** never throws: a request that cannot be read is refused */
   readonly judge: (id: string, request: SandboxRequest) => Judgement
   readonly has: (id: string) => boolean
+  /** a fault that was ordered, in the service's own form */
+  readonly refusal?: (status: number, retryAfter: string | null) => SandboxRefusal
 }
 
 /** Characters of a header that the inbox keeps. */

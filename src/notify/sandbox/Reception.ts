@@ -23,7 +23,7 @@ export const receive = (
   request: SandboxRequest
 ): Received => {
   const fault = faults.take(peer.has(id) ? id : undefined)
-  const judged = withFault(peer.judge(id, request), fault)
+  const judged = withFault(peer, peer.judge(id, request), fault)
   const { outcome } = judged
   const isTaken = outcome._tag === "Taken"
   const isCut = fault !== undefined && fault.cut !== null
@@ -64,27 +64,29 @@ const answered = (
 }
 
 /** A fault that answers, or cuts before, keeps a request from being accepted. */
-const withFault = (judged: Judgement, fault: Fault | undefined): Judgement => {
+const withFault = (peer: Peer, judged: Judgement, fault: Fault | undefined): Judgement => {
   if (fault === undefined || (fault.status === null && fault.cut !== "before")) return judged
   const refusal =
     fault.status === null
       ? new SandboxRefusal(503, "the connection was cut, as was ordered")
-      : new FaultAnswer(fault, fault.status)
+      : new FaultAnswer(fault, fault.status, peer)
   return { ...judged, outcome: { _tag: "Refused", refusal } }
 }
 
 class FaultAnswer extends SandboxRefusal {
   readonly #fault: Fault
+  readonly #own: SandboxRefusal | undefined
 
-  constructor(fault: Fault, status: number) {
+  constructor(fault: Fault, status: number, peer: Peer) {
     super(status, `${status} was ordered`)
     this.#fault = fault
+    this.#own = peer.refusal?.(status, fault.retryAfter)
   }
 
   override get answer(): SandboxAnswer {
     const { body, retryAfter } = this.#fault
     const headers = retryAfter === null ? {} : { "retry-after": retryAfter }
-    if (body === null) return { ...super.answer, headers }
+    if (body === null) return { ...(this.#own?.answer ?? super.answer), headers }
     return { status: this.status, headers, text: { contentType: "application/json", body } }
   }
 }

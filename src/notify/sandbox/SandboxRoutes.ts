@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises"
-import type { Faults } from "./Faults.ts"
+import type { ChatWebhooks } from "./ChatWebhooks.ts"
 import type { Entry, Inbox } from "./Inbox.ts"
 import { pageAnswer, scriptAnswer, styleAnswer } from "./InboxPage.ts"
 import { sandboxLimits as limits } from "./Limits.ts"
 import type { Peer } from "./Peer.ts"
-import type { PushService } from "./PushService.ts"
 import { receive } from "./Reception.ts"
+import type { Handle, Parts } from "./SandboxParts.ts"
 import {
   Fields,
   queryInteger,
@@ -13,23 +13,8 @@ import {
   SandboxRefusal,
   type SandboxRequest
 } from "./SandboxRequest.ts"
+import { telegramRoutes } from "./telegram/TelegramRoutes.ts"
 import type { Webhooks } from "./Webhooks.ts"
-
-export interface Parts {
-  readonly origin: () => string
-  readonly nowMillis: () => number
-  readonly inbox: Inbox
-  readonly faults: Faults
-  readonly push: PushService
-  readonly webhooks: Webhooks
-}
-
-/** undefined: the connection is cut. `gone` is of the client. */
-type Handle = (
-  parts: Parts,
-  request: SandboxRequest,
-  gone: AbortSignal
-) => SandboxAnswer | undefined | Promise<SandboxAnswer | undefined>
 
 const ok = (json: unknown): SandboxAnswer => ({ status: 200, json })
 const made = (json: unknown): SandboxAnswer => ({ status: 201, json })
@@ -94,15 +79,41 @@ const nextEntry = (inbox: Inbox, isMeant: (entry: Entry) => boolean, end: AbortS
   })
 }
 
-/** A subscription or webhook by its address or its id. */
+/** A subscription or webhook by its address or its id, a chat by its id, a method of Telegram by its name. */
 const channelOf =
-  ({ origin, push, webhooks }: Parts) =>
+  ({ chats, origin, push, telegram, webhooks }: Parts) =>
   (target: string): string | undefined => {
     const id = target.startsWith(`${origin()}/`) ? target.slice(target.lastIndexOf("/") + 1) : target
-    return push.has(id) || webhooks.has(id) ? id : undefined
+    return [push, webhooks, telegram, ...chats].some((peer) => peer.has(id)) ? id : undefined
   }
 
 const id = "([A-Za-z0-9_]{1,40})"
+
+type Route = readonly [method: string, path: string, handle: Handle]
+
+const chatOf =
+  (kind: Peer["kind"]) =>
+  ({ chats }: Parts): ChatWebhooks => {
+    const chat = chats.find((one) => one.kind === kind)
+    if (chat === undefined) throw nothing()
+    return chat
+  }
+
+/** Webhooks of one service. */
+const webhookRoutes = (path: string, of: (parts: Parts) => ChatWebhooks | Webhooks): ReadonlyArray<Route> => [
+  ["POST", path, (parts, request) => made(of(parts).make(fieldsOf(request)))],
+  [
+    "GET",
+    path,
+    (parts, { url }) =>
+      ok({ total: of(parts).size, webhooks: of(parts).list(page(url).after, page(url).limit) })
+  ],
+  ["DELETE", path, (parts) => (of(parts).clear(), done)],
+  ["GET", `${path}/${id}`, (parts, request) => ok(of(parts).show(idOf(request)))],
+  ["PATCH", `${path}/${id}`, (parts, request) => ok(of(parts).change(idOf(request), fieldsOf(request)))],
+  ["DELETE", `${path}/${id}`, (parts, request) => (of(parts).remove(idOf(request)), done)],
+  ["POST", `${path}/${id}`, arriving(of)]
+]
 
 const routes: ReadonlyArray<readonly [method: string, path: RegExp, handle: Handle]> = (
   [
@@ -137,22 +148,10 @@ const routes: ReadonlyArray<readonly [method: string, path: RegExp, handle: Hand
     ],
     ["POST", `/push/${id}`, arriving(({ push }) => push)],
 
-    ["POST", "/webhooks", ({ webhooks }, request) => made(webhooks.make(fieldsOf(request)))],
-    [
-      "GET",
-      "/webhooks",
-      ({ webhooks }, { url }) =>
-        ok({ total: webhooks.size, webhooks: webhooks.list(page(url).after, page(url).limit) })
-    ],
-    ["DELETE", "/webhooks", ({ webhooks }) => (webhooks.clear(), done)],
-    ["GET", `/webhooks/${id}`, ({ webhooks }, request) => ok(webhooks.show(idOf(request)))],
-    [
-      "PATCH",
-      `/webhooks/${id}`,
-      ({ webhooks }, request) => ok(webhooks.change(idOf(request), fieldsOf(request)))
-    ],
-    ["DELETE", `/webhooks/${id}`, ({ webhooks }, request) => (webhooks.remove(idOf(request)), done)],
-    ["POST", `/webhooks/${id}`, arriving(({ webhooks }) => webhooks)],
+    ...webhookRoutes("/webhooks", ({ webhooks }) => webhooks),
+    ...webhookRoutes("/slack", chatOf("slack")),
+    ...webhookRoutes("/discord", chatOf("discord")),
+    ...telegramRoutes,
 
     ["POST", "/faults", (parts, request) => made(parts.faults.order(fieldsOf(request), channelOf(parts)))],
     ["GET", "/faults", ({ faults }) => ok({ faults: faults.list })],
@@ -165,7 +164,7 @@ const routes: ReadonlyArray<readonly [method: string, path: RegExp, handle: Hand
         return done
       }
     ]
-  ] satisfies ReadonlyArray<readonly [string, string, Handle]>
+  ] satisfies ReadonlyArray<Route>
 ).map(([method, path, handle]) => [method, new RegExp(`^${path}$`, "u"), handle])
 
 /** The first that fits: `/push/subscriptions` is no channel, since ids have another form. */

@@ -2,7 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Effect } from "effect"
 import { sandboxLimits as limits } from "./Limits.ts"
 import { type SandboxAnswer, SandboxRefusal } from "./SandboxRequest.ts"
-import { type Parts, routeOf } from "./SandboxRoutes.ts"
+import type { Parts } from "./SandboxParts.ts"
+import { routeOf } from "./SandboxRoutes.ts"
 
 /** In every answer, so that none is taken for a real service's. */
 const label = { server: "signalbox-sandbox-channels", "x-content-type-options": "nosniff" }
@@ -76,9 +77,12 @@ const refuseStrangers = ({ headers: { host, origin } }: IncomingMessage, own: st
 }
 
 /** The server sends messages where strangers tell it to: they must not order faults, or make subscriptions, with them. */
-const refuseMessages = ({ headers }: IncomingMessage): void => {
+const refuseMessages = ({ headers, method }: IncomingMessage): void => {
   const name = ["webhook-id", "ttl"].find((one) => headers[one] !== undefined)
   if (name !== undefined) throw new SandboxRefusal(403, `${name}: this address takes no messages`)
+  // Messages of chats have no header of their own.
+  if (method !== "GET" && /^signalbox\b/u.test(headers["user-agent"] ?? ""))
+    throw new SandboxRefusal(403, "user-agent: this address takes no messages")
 }
 
 /** undefined where the client went away before its end. */

@@ -1,80 +1,43 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
-import { newId } from "#src/infra/crypto/Tokens.ts"
-import { sandboxLimits as limits } from "./Limits.ts"
-import { headersOf, type Judgement, type Peer } from "./Peer.ts"
-import { bad, Fields, jsonOf, SandboxRefusal, type SandboxRequest } from "./SandboxRequest.ts"
+import { headersOf, type Judgement } from "./Peer.ts"
+import { bad, type Fields, jsonOf, SandboxRefusal, type SandboxRequest } from "./SandboxRequest.ts"
+import { type Webhook, WebhookService } from "./WebhookService.ts"
 
 /** Standard Webhooks 1.0: an older timestamp, or one so far ahead, may be an attacker's repetition. */
 const toleranceSeconds = 300
 const idCharactersMax = 200
 const states = ["active", "gone"] as const
 
-interface Webhook {
-  readonly id: string
+interface SignedWebhook extends Webhook {
   secret: string | null
-  state: (typeof states)[number]
-  accepted: number
 }
 
 /** Receivers of generic webhooks. Source: Standard Webhooks 1.0. */
-export class Webhooks implements Peer {
+export class Webhooks extends WebhookService<SignedWebhook> {
   readonly kind = "webhook"
-  readonly #origin: () => string
-  readonly #webhooks = new Map<string, Webhook>()
 
   constructor(origin: () => string) {
-    this.#origin = origin
-  }
-
-  has(id: string): boolean {
-    return this.#webhooks.has(id)
+    super(() => `${origin()}/webhooks`)
   }
 
   /** With a secret signatures are checked; it can be told later, as servers show theirs once the address is known. */
-  make(fields: Fields): unknown {
-    if (this.#webhooks.size >= limits.channels)
-      throw new SandboxRefusal(429, `at most ${limits.channels} webhooks`)
-    const webhook: Webhook = {
-      id: newId("whk"),
-      secret: secretOf(fields) ?? null,
-      state: "active",
-      accepted: 0
-    }
-    this.#webhooks.set(webhook.id, webhook)
-    return this.#shown(webhook)
+  protected begin(webhook: Webhook, fields: Fields): SignedWebhook {
+    return { ...webhook, secret: secretOf(fields) ?? null }
   }
 
-  list(after: number, limit: number): ReadonlyArray<unknown> {
-    return [...this.#webhooks.values()].slice(after, after + limit).map((one) => this.#shown(one))
-  }
-
-  get size(): number {
-    return this.#webhooks.size
-  }
-
-  show(id: string): unknown {
-    return this.#shown(this.#find(id))
-  }
-
-  change(id: string, fields: Fields): unknown {
-    const webhook = this.#find(id)
+  protected apply(webhook: SignedWebhook, fields: Fields): void {
     const state = fields.oneOf("state", states)
     webhook.secret = secretOf(fields) ?? webhook.secret
     if (state !== undefined) webhook.state = state
-    return this.#shown(webhook)
   }
 
-  remove(id: string): void {
-    this.#webhooks.delete(this.#find(id).id)
-  }
-
-  clear(): void {
-    this.#webhooks.clear()
+  protected told({ secret }: SignedWebhook): object {
+    return { secret }
   }
 
   judge(id: string, request: SandboxRequest): Judgement {
     const headers = headersOf(request, ["content-type", "webhook-id", "webhook-timestamp"])
-    const webhook = this.#webhooks.get(id)
+    const webhook = this.find(id)
     const base = { channel: webhook?.id ?? null, messageId: headers["webhook-id"], headers, vapid: null }
     try {
       const { isSigned, payload, webhook: known } = readWebhook(webhook, request)
@@ -94,16 +57,6 @@ export class Webhooks implements Peer {
       return { ...base, signed, payload: null, outcome: { _tag: "Refused", refusal: error } }
     }
   }
-
-  #find(id: string): Webhook {
-    const webhook = this.#webhooks.get(id)
-    if (webhook === undefined) throw new SandboxRefusal(404, "there is no such webhook")
-    return webhook
-  }
-
-  #shown({ accepted, id, secret, state }: Webhook): unknown {
-    return { id, url: `${this.#origin()}/webhooks/${id}`, secret, state, accepted }
-  }
 }
 
 const secretOf = (fields: Fields): string | undefined => {
@@ -116,7 +69,7 @@ const secretOf = (fields: Fields): string | undefined => {
 
 const keyOf = (secret: string): Buffer => Buffer.from(secret.slice("whsec_".length), "base64")
 
-const readWebhook = (webhook: Webhook | undefined, { body, headers, nowMillis }: SandboxRequest) => {
+const readWebhook = (webhook: SignedWebhook | undefined, { body, headers, nowMillis }: SandboxRequest) => {
   if (webhook === undefined) throw new SandboxRefusal(404, "there is no such webhook")
   if (webhook.state === "gone") throw new SandboxRefusal(410, "the webhook is gone")
   const [id, timestamp, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) => {

@@ -20,7 +20,8 @@ import { Idempotency, isIdempotencyKey } from "#src/infra/postgres/Idempotency.t
 import { type AttachmentRow, Attachments } from "../attachments/Attachments.ts"
 import { attachmentsMax } from "#schemas/notify/SendTerms.ts"
 import { deliveries } from "../delivery/Deliveries.ts"
-import { Links } from "../Links.ts"
+import { Holds } from "../digests/Holds.ts"
+import { type LinkToken, Links } from "../Links.ts"
 import { ProjectKeys } from "../projects/ProjectKeys.ts"
 import { ProjectDirectory } from "../projects/Projects.ts"
 import * as WaitingDeliveries from "./WaitingDeliveries.ts"
@@ -212,6 +213,41 @@ interface FannedOut {
   readonly held: number
 }
 
+/** Nothing was written: it is not known when messages by this schedule are due at this instant. */
+interface Unknown {
+  readonly missing: string
+  readonly now_millis: number
+}
+
+/** A schedule that ends while its instants are written is asked for again. */
+const fanOutsMax = 5
+
+interface Writing extends Pick<Accepting, "fields" | "projects"> {
+  readonly owner: string
+  readonly keyId: string | null
+  readonly ids: ReadonlyArray<string>
+  readonly tokens: ReadonlyArray<LinkToken>
+}
+
+/** One statement, whose long texts are sent once: while it and the commit are under way the lanes are locked. */
+const writing =
+  (sql: SqlClient, deliveriesMax: number) =>
+  ({ fields, ids, keyId, owner, projects, tokens }: Writing) =>
+    sql<FannedOut | Unknown>`WITH fanned_out AS MATERIALIZED (
+        SELECT * FROM deliveries_fan_out(${owner}, ${ids}::text[], ${projects.map(({ id }) => id)}::text[],
+          ${deliveriesMax}, ${fields.priority === "high"})),
+      added AS (
+        INSERT INTO messages (id, project_id, recipients, queued_for_digest, link_hash, user_id, key_id, app,
+          message, title, url, body, body_bytes, body_format, priority, attachments)
+        SELECT m.id, m.project, coalesce(f.recipients, 0), coalesce(f.held, 0), decode(m.hash, 'hex'), ${owner}, ${keyId}::text,
+          ${fields.app}, ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text,
+          ${Buffer.byteLength(fields.body ?? "")}::int, ${fields.bodyFormat}, ${fields.priority}, ${fields.attachments.length}::int
+        FROM unnest(${ids}::text[], ${projects.map(({ id }) => id)}::text[],
+          ${tokens.map(({ hash }) => hash.toString("hex"))}::text[]) AS m(id, project, hash)
+          LEFT JOIN fanned_out f ON f.message = m.id
+        WHERE NOT EXISTS (SELECT FROM fanned_out o WHERE o.missing IS NOT NULL))
+      SELECT * FROM fanned_out`
+
 /** Messages with their deliveries and jobs, in one transaction. */
 const makeAccept = Effect.gen(function* () {
   const { limits } = yield* AppConfig
@@ -219,26 +255,28 @@ const makeAccept = Effect.gen(function* () {
   const jobs = yield* Jobs
   const links = yield* Links
   const attachments = yield* Attachments
+  const holds = yield* Holds
+  const statement = writing(sql, limits.deliveriesPerSend)
+
+  const write = Effect.fnUntraced(function* (messages: Writing) {
+    for (let n = 0; n < fanOutsMax; n++) {
+      const rows = yield* statement(messages)
+      const unknown = rows.flatMap((row) => ("missing" in row && row.missing !== null ? [row] : []))
+      if (unknown.length === 0) return rows as ReadonlyArray<FannedOut>
+      yield* holds.know(
+        unknown.map(({ missing }) => missing),
+        unknown[0]?.now_millis ?? 0
+      )
+    }
+    return yield* Effect.die(new Error("the instants of schedules pass while they are written"))
+  })
 
   return ({ fields, projects, sender: { keyId, owner }, serverUrl }: Accepting) =>
     sql.withTransaction(
       Effect.gen(function* () {
         const ids = projects.map(() => newId("msg"))
         const tokens = ids.map(links.message)
-        // One statement, whose long texts are sent once: while it and the commit are under way the lanes are locked.
-        const rows = yield* sql<FannedOut>`WITH fanned_out AS MATERIALIZED (
-            SELECT * FROM deliveries_fan_out(${owner}, ${ids}::text[], ${projects.map(({ id }) => id)}::text[],
-              ${limits.deliveriesPerSend})),
-          added AS (
-            INSERT INTO messages (id, project_id, recipients, queued_for_digest, link_hash, user_id, key_id, app,
-              message, title, url, body, body_bytes, body_format, priority, attachments)
-            SELECT m.id, m.project, coalesce(f.recipients, 0), coalesce(f.held, 0), decode(m.hash, 'hex'), ${owner}, ${keyId}::text,
-              ${fields.app}, ${fields.message}, ${fields.title}::text, ${fields.url}::text, ${fields.body}::text,
-              ${Buffer.byteLength(fields.body ?? "")}::int, ${fields.bodyFormat}, ${fields.priority}, ${fields.attachments.length}::int
-            FROM unnest(${ids}::text[], ${projects.map(({ id }) => id)}::text[],
-              ${tokens.map(({ hash }) => hash.toString("hex"))}::text[]) AS m(id, project, hash)
-              LEFT JOIN fanned_out f ON f.message = m.id)
-          SELECT * FROM fanned_out`
+        const rows = yield* write({ fields, ids, keyId, owner, projects, tokens })
         const byMessage = new Map(rows.map((row) => [row.message, row]))
         const made = rows.reduce((sum, { deliveries: count }) => sum + count, 0)
         if (made > limits.deliveriesPerSend)

@@ -3,20 +3,13 @@ import { Effect, Result } from "effect"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
 import { type BadRequest, invalidField, ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { NewChannel } from "#schemas/notify/Settings.ts"
-import type { PushTarget, WebhookTarget } from "#streams/notify/channels/Channel.ts"
-import { readAddress, readSubscription } from "#streams/notify/channels/Targets.ts"
+import type { ChannelOf } from "#streams/notify/channels/Channel.ts"
+import { readAddress, readSubscription, readWebhookKind } from "#streams/notify/channels/Targets.ts"
 import { webhookSecret } from "#streams/notify/channels/Webhook.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
 
 /** An address of a channel that may be reached, as `channels` has it. */
-export type ChannelAddress =
-  | { readonly kind: "push"; readonly name: string; readonly address: string; readonly target: PushTarget }
-  | {
-      readonly kind: "webhook"
-      readonly name: string
-      readonly address: string
-      readonly target: WebhookTarget
-    }
+export type ChannelAddress = ChannelOf & { readonly name: string; readonly address: string }
 
 const secretBytes = 32
 
@@ -40,10 +33,7 @@ export const makeChannelAddress = Effect.gen(function* () {
     )
 
   /** @param prefix of the fields in a fault, such as `push.` */
-  const read = <A extends string | PushTarget>(
-    result: Result.Result<A, FieldFault>,
-    prefix: string
-  ): Effect.Effect<A, BadRequest> =>
+  const read = <A>(result: Result.Result<A, FieldFault>, prefix: string): Effect.Effect<A, BadRequest> =>
     Result.isSuccess(result)
       ? Effect.succeed(result.success)
       : Effect.fail(invalidField(`${prefix}${result.failure.field}`, result.failure.text))
@@ -59,9 +49,12 @@ export const makeChannelAddress = Effect.gen(function* () {
     }
     if (webhook === undefined) return undefined
     const url = yield* read(readAddress(webhook.url, "url", { isHttpAllowed }), of)
+    const kind = yield* read(readWebhookKind(url, webhook.kind), of)
     yield* reach(url, `${of}url`)
-    const target = { url, secret: webhookSecret(randomBytes(secretBytes)) }
-    return { kind: "webhook" as const, name: webhook.name ?? "", address: url, target }
+    const named = { name: webhook.name ?? "", address: url }
+    return kind === "webhook"
+      ? { ...named, kind, target: { url, secret: webhookSecret(randomBytes(secretBytes)) } }
+      : { ...named, kind, target: { url } }
   })
 })
 

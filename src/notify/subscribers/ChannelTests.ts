@@ -15,6 +15,8 @@ import type { DeliveryChannel } from "../delivery/DeliveryRows.ts"
 import { ChannelGates, throughGates } from "../delivery/ChannelGates.ts"
 import { makeExchange } from "../delivery/Exchange.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
+import { makeMigrate } from "../telegram/ChatMoves.ts"
+import { TelegramBot } from "../telegram/TelegramBot.ts"
 import { makeDropWaiting } from "./DropWaiting.ts"
 
 type Row = DeliveryChannel & Pick<Channel, "state">
@@ -40,7 +42,14 @@ export class ChannelTests extends Context.Service<
       const sql = yield* SqlClient
       const metrics = yield* DeliveryMetrics.make
       const dropWaiting = yield* makeDropWaiting
-      const exchange = makeExchange({ egress: yield* Egress, vapid: yield* VapidKey, limits, metrics })
+      const exchange = makeExchange({
+        egress: yield* Egress,
+        telegram: yield* TelegramBot,
+        vapid: yield* VapidKey,
+        limits,
+        metrics
+      })
+      const migrate = yield* makeMigrate
       const through = throughGates(yield* ChannelGates, limits)
       // The channel before its deliveries, as all lock them.
       const end = (id: string, channel: DeliveryChannel) =>
@@ -62,6 +71,8 @@ export class ChannelTests extends Context.Service<
           if ("restMillis" in sent) return { delivered: false, error: refused(sent) }
           const { verdict } = sent
           if (verdict._tag === "Gone") yield* end(id, row)
+          if (verdict._tag === "Moved" && row.kind === "telegram")
+            yield* migrate(row.target.chatId, verdict.chatId)
           return verdict._tag === "Delivered"
             ? { delivered: true, error: null }
             : { delivered: false, error: verdict.error }

@@ -11,6 +11,8 @@ import {
 } from "#schemas/core/Problem.ts"
 import type { Channel, ChannelChange, NewChannel } from "#schemas/notify/Settings.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
+import type { ChannelOf } from "#streams/notify/channels/Channel.ts"
+import { hostOf, kindOf } from "#streams/notify/channels/Kinds.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
@@ -19,13 +21,11 @@ import { Confirmations } from "./Confirmations.ts"
 import { makeDropWaiting } from "./DropWaiting.ts"
 
 /** A row of `channels`, as its subscriber may know it. */
-interface Row {
+type Row = ChannelOf & {
   readonly id: string
   readonly subscriber_id: string
-  readonly kind: Channel["kind"]
   readonly name: string
   readonly address: string
-  readonly target: object
   readonly state: Channel["state"]
   readonly created_at: Date
 }
@@ -118,14 +118,10 @@ export class Channels extends Context.Service<
 /** Source: contract/notify#subscribers. */
 export const noAddress = () => invalidField("push", "is required, unless there is a webhook")
 
-const shown = ({ address, created_at, id, kind, name, state }: Row): Channel => ({
-  id,
-  kind,
-  name,
-  state,
-  host: new URL(address).host,
-  createdAt: created_at
-})
+const shown = (row: Row): Channel => {
+  const { created_at: createdAt, id, kind, name, state } = row
+  return { id, kind, name, state, host: hostOf(row), createdAt }
+}
 
 /** Only the browser itself and this server know its keys. */
 const isSame = (target: object, { target: other }: ChannelAddress): boolean =>
@@ -134,6 +130,9 @@ const isSame = (target: object, { target: other }: ChannelAddress): boolean =>
   "p256dh" in target &&
   target.auth === other.auth &&
   target.p256dh === other.p256dh
+
+/** An address of these is one channel, of the subscriber who named it last. */
+const movesAlong = (kind: Channel["kind"]): boolean => kind === "push" || kind === "telegram"
 
 interface Parts {
   readonly sql: SqlClient
@@ -146,10 +145,12 @@ const afterOff = (sql: SqlClient) => sql`CASE state WHEN 'off' THEN nextval('job
 
 const putting = ({ channelsMax, dropWaiting, sql }: Parts) => {
   const lock: Channels["Service"]["lock"] = Effect.fnUntraced(function* (address) {
-    if (address.kind !== "push") return undefined
+    if (!movesAlong(address.kind)) return undefined
     yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(${`channel ${address.address}`}, 0))`
-    const [row] = yield* sql<Row>`SELECT * FROM channels WHERE kind = 'push' AND address = ${address.address}`
-    return row !== undefined && isSame(row.target, address) ? row.subscriber_id : undefined
+    const [row] =
+      yield* sql<Row>`SELECT * FROM channels WHERE kind = ${address.kind} AND address = ${address.address}`
+    if (row === undefined) return undefined
+    return address.kind === "telegram" || isSame(row.target, address) ? row.subscriber_id : undefined
   })
   const put: Channels["Service"]["put"] = Effect.fnUntraced(function* (
     subscriberId,
@@ -162,8 +163,8 @@ const putting = ({ channelsMax, dropWaiting, sql }: Parts) => {
     // They have left since their token was looked at.
     if (owner === undefined) return yield* invalidKey()
     const [there] = yield* sql<Row>`SELECT * FROM channels WHERE kind = ${kind} AND address = ${address}
-      AND (kind = 'push' OR subscriber_id = ${subscriberId}) FOR UPDATE`
-    if (there !== undefined && kind === "webhook")
+      AND (${movesAlong(kind)} OR subscriber_id = ${subscriberId}) FOR UPDATE`
+    if (there !== undefined && !movesAlong(kind))
       return yield* Conflict.of("webhook.url: is among the channels already", { param: "webhook.url" })
     if (there?.subscriber_id === subscriberId) {
       const [row] =
@@ -184,7 +185,7 @@ const putting = ({ channelsMax, dropWaiting, sql }: Parts) => {
     const [made] =
       yield* sql<Row>`INSERT INTO channels (id, subscriber_id, kind, name, address, target, state)
       VALUES (${newId("chn")}, ${subscriberId}, ${kind}, ${name}, ${address}, ${JSON.stringify(target)}::jsonb,
-        ${kind === "push" || isTrusted ? "active" : "unconfirmed"}) RETURNING *`
+        ${isTrusted || kindOf(kind).confirmation === undefined ? "active" : "unconfirmed"}) RETURNING *`
     if (made === undefined) return yield* Effect.die(new Error("a channel was not written"))
     return { channel: shown(made), ...("secret" in target && { secret: target.secret }) }
   })

@@ -2,7 +2,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type BadRequest, invalidField } from "#schemas/core/Problem.ts"
-import { webhookConfirmation } from "#streams/notify/channels/Webhook.ts"
+import { confirmationTo } from "#streams/notify/channels/Kinds.ts"
 import { AppConfig } from "#src/Config.ts"
 import { hashOf, newSecret } from "#src/infra/crypto/Tokens.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
@@ -61,15 +61,15 @@ export class Confirmations extends Context.Service<
       })
       return Confirmations.of({
         ask: Effect.fn("Confirmations.ask")(function* (id, address, serverUrl) {
-          if (address.kind === "push") return
           const token = newSecret("")
+          const url = `${serverUrl}${confirmPath}/${token}`
+          const request = confirmationTo(address, { channelId: id, url }, yield* Clock.currentTimeMillis)
+          if (request === undefined) return
           // Before the link goes out: its receiver may open it at once.
           yield* sql`UPDATE channels SET confirm_hash = ${hashOf(token)} WHERE id = ${id}`
-          const confirmUrl = `${serverUrl}${confirmPath}/${token}`
-          const now = yield* Clock.currentTimeMillis
           const isTaken = yield* egress
             .fetch({
-              ...webhookConfirmation(address.target, { id, confirmUrl }, now),
+              ...request,
               totalMillis: limits.confirmationMillis,
               maxBodyBytes: limits.confirmationAnswerBytes,
               isCutAllowed: true

@@ -9,7 +9,6 @@ import {
   type ServiceUnavailable,
   type Unauthorized
 } from "#schemas/core/Problem.ts"
-import { timeZoneOf } from "#schemas/core/TimeZone.ts"
 import type { ProjectRow } from "#schemas/notify/Project.ts"
 import type { Joining as Asked } from "#schemas/notify/Settings.ts"
 import type { NewSubscriber } from "#schemas/notify/Subscriber.ts"
@@ -18,9 +17,11 @@ import { AppConfig } from "#src/Config.ts"
 import { hashOf, newId } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { ProjectDirectory } from "../projects/Projects.ts"
+import type { CodeOrder } from "../telegram/TelegramCodes.ts"
 import type { ChannelAddress } from "./ChannelAddress.ts"
 import { type Added, Channels, noAddress } from "./Channels.ts"
 import { Confirmations } from "./Confirmations.ts"
+import { changed, type DeliveryColumns, newcomer } from "./DeliverySettings.ts"
 import { newToken, SubscriberTokens } from "./SubscriberTokens.ts"
 
 type Fault = BadRequest | Unauthorized | NotFound | Gone | Conflict | ServiceUnavailable | SqlError
@@ -38,6 +39,13 @@ export class Joining extends Context.Service<
       asked: Asked,
       serverUrl: string
     ) => Effect.Effect<{ readonly token: string; readonly added: Added | undefined }, Fault>
+    /** Within a transaction: a chat of Telegram, whose members pressed start. `name`: of the project */
+    readonly joinChat: (
+      chat: ChatJoining
+    ) => Effect.Effect<
+      { readonly name: string | undefined },
+      Unauthorized | NotFound | Gone | Conflict | SqlError
+    >
     /** A webhook that the project's owner adds. */
     readonly add: (
       project: ProjectRow,
@@ -54,19 +62,25 @@ export class Joining extends Context.Service<
       const confirmations = yield* Confirmations
       const tokens = yield* SubscriberTokens
       const project = yield* makeProject
-      const { add, enter } = entering({ channels, sql, subscribersMax: limits.subscribersPerProject })
+      const { add, enter, joinChat } = entering({
+        channels,
+        sql,
+        subscribersMax: limits.subscribersPerProject
+      })
       return Joining.of({
         project,
-        join: Effect.fn("Joining.join")(function* (link, by, { name, timezone: zone, ...given }, serverUrl) {
+        joinChat,
+        join: Effect.fn("Joining.join")(function* (link, by, asked, serverUrl) {
+          const { name, ...given } = asked
           const row = yield* project(link)
-          const timezone = yield* timeZoneOf(zone)
+          const settings = yield* changed(newcomer, asked)
           const known = by === undefined ? undefined : yield* tokens.holder(by)
           if (by !== undefined && known === undefined) return yield* invalidKey()
           const address = yield* channels.check(given)
           if (address === undefined && known === undefined) return yield* noAddress()
-          const entering = { by, known, link, name, project: row, timezone }
+          const entering = { by, known, link, name, project: row, settings }
           // A webhook is asked before its subscriber joins: where it does not take its link, nothing has changed.
-          if (known !== undefined && address?.kind === "webhook") {
+          if (known !== undefined && address !== undefined && address.kind !== "push") {
             const added = yield* channels.addChecked(known, address, serverUrl)
             const { token } = yield* Effect.tapError(
               sql.withTransaction(enter({ ...entering, address: undefined })),
@@ -85,8 +99,8 @@ export class Joining extends Context.Service<
             )
           return { token, added }
         }),
-        add: Effect.fn("Joining.add")(function* (row, { name, url }) {
-          const address = yield* channels.check({ webhook: { url, name } }, "")
+        add: Effect.fn("Joining.add")(function* (row, { name, ...webhook }) {
+          const address = yield* channels.check({ webhook: { ...webhook, name } }, "")
           return address === undefined
             ? yield* noAddress()
             : yield* sql.withTransaction(add(row.id, name, address))
@@ -134,7 +148,13 @@ interface Entering {
   readonly link: string
   readonly name: string | undefined
   readonly project: ProjectRow
-  readonly timezone: string
+  /** of a new subscriber; those of another stay */
+  readonly settings: DeliveryColumns
+}
+
+/** A code's order, and the chat in which it was used. */
+interface ChatJoining extends CodeOrder {
+  readonly address: ChannelAddress
 }
 
 interface Parts {
@@ -143,8 +163,8 @@ interface Parts {
   readonly subscribersMax: number
 }
 
-const making = (sql: SqlClient) => (id: string, name: string, token: string, timezone: string) =>
-  sql`INSERT INTO subscribers (id, name, token_hash, timezone) VALUES (${id}, ${name}, ${hashOf(token)}, ${timezone})`
+const making = (sql: SqlClient) => (id: string, name: string, token: string, settings: DeliveryColumns) =>
+  sql`INSERT INTO subscribers ${sql.insert({ id, name, token_hash: hashOf(token), ...settings })}`
 
 interface Known extends Pick<Entering, "by" | "name"> {
   readonly subscriberId: string
@@ -154,7 +174,10 @@ interface Known extends Pick<Entering, "by" | "name"> {
 /** Whether the subscriber is there still. The token that was shown is not written anew: another request may have replaced it. */
 const renewing = (sql: SqlClient) =>
   Effect.fnUntraced(function* ({ by, name, subscriberId, token }: Known) {
-    const isTheirs = by === undefined ? sql`id = ${subscriberId}` : sql`token_hash = ${hashOf(by)}`
+    const isTheirs =
+      by === undefined
+        ? sql`id = ${subscriberId}`
+        : sql`id = ${subscriberId} AND ${hashOf(by)} IN (token_hash, bot_token_hash)`
     const renewed = by === undefined ? sql`, token_hash = ${hashOf(token)}` : sql``
     const rows =
       yield* sql`UPDATE subscribers SET name = coalesce(${name ?? null}, name), idle_since = NULL${renewed}
@@ -162,14 +185,15 @@ const renewing = (sql: SqlClient) =>
     return rows.length > 0
   })
 
-/** Within a transaction: the subscriber, old or new, their channel and the project; or a webhook of the project's owner. */
-const entering = ({ channels, sql, subscribersMax }: Parts) => {
+/** Within a transaction: the project, as it is joined. */
+const subscribing = ({ sql, subscribersMax }: Pick<Parts, "sql" | "subscribersMax">) => {
   /** The link is good until this transaction ends, and no other one joins the project before. */
-  const hold = Effect.fnUntraced(function* (id: string, link: string) {
-    const [row] = yield* sql<{ joining: string }>`SELECT joining FROM projects
-      WHERE id = ${id} AND join_hash = ${hashOf(link)} AND deleted_at IS NULL FOR NO KEY UPDATE`
+  const hold = Effect.fnUntraced(function* (id: string, joinHash: Buffer) {
+    const [row] = yield* sql<{ joining: string; name: string }>`SELECT joining, name FROM projects
+      WHERE id = ${id} AND join_hash = ${joinHash} AND deleted_at IS NULL FOR NO KEY UPDATE`
     if (row === undefined) return yield* noProject()
     if (row.joining !== "link") return yield* closed()
+    return row
   })
   const subscribe = Effect.fnUntraced(function* (projectId: string, subscriberId: string, isNew: boolean) {
     const there = yield* sql`UPDATE project_subscriptions
@@ -189,6 +213,12 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     yield* sql`INSERT INTO project_subscriptions (project_id, subscriber_id, after_seq)
       VALUES (${projectId}, ${subscriberId}, ${isNew ? sql`0` : sql`nextval('job_seqs')`})`
   })
+  return { hold, subscribe }
+}
+
+/** Within a transaction: the subscriber, old or new, their channel and the project; or a webhook of the project's owner. */
+const entering = ({ channels, sql, subscribersMax }: Parts) => {
+  const { hold, subscribe } = subscribing({ sql, subscribersMax })
   const make = making(sql)
   const renew = renewing(sql)
   const add = Effect.fnUntraced(function* (projectId: string, name: string, address: ChannelAddress) {
@@ -197,7 +227,7 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     if (row === undefined) return yield* notFound("Project")
     const subscriberId = newId("sbr")
     // No one has its token.
-    yield* make(subscriberId, name, newToken(), "UTC")
+    yield* make(subscriberId, name, newToken(), newcomer)
     const added = yield* channels.put(subscriberId, address, true)
     yield* subscribe(projectId, subscriberId, true)
     return { ...added, subscriberId }
@@ -209,20 +239,38 @@ const entering = ({ channels, sql, subscribersMax }: Parts) => {
     link,
     name,
     project,
-    timezone
+    settings
   }: Entering) {
-    yield* hold(project.id, link)
+    yield* hold(project.id, hashOf(link))
     const holder = address === undefined ? undefined : yield* channels.lock(address)
     const present = known ?? holder
     const subscriberId = present ?? newId("sbr")
     const token = by ?? newToken()
     const isNew = present === undefined
-    if (isNew) yield* make(subscriberId, name ?? "", token, timezone)
+    if (isNew) yield* make(subscriberId, name ?? "", token, settings)
     // They may have left since the token was looked at.
     else if (!(yield* renew({ by, name, subscriberId, token }))) return yield* invalidKey()
     const added = address === undefined ? undefined : yield* channels.put(subscriberId, address)
     yield* subscribe(project.id, subscriberId, isNew)
     return { added, isNew, subscriberId, token }
   })
-  return { add, enter }
+  const joinChat: Joining["Service"]["joinChat"] = Effect.fnUntraced(function* ({
+    address,
+    name,
+    project,
+    subscriberId: known,
+    timezone
+  }) {
+    const held = project === undefined ? undefined : yield* hold(project.id, project.joinHash)
+    const holder = yield* channels.lock(address)
+    const present = known ?? holder
+    const subscriberId = present ?? newId("sbr")
+    const isNew = present === undefined
+    // No one has its token: the bot makes another for those who ask for their settings.
+    if (isNew) yield* make(subscriberId, name, newToken(), { ...newcomer, timezone })
+    yield* channels.put(subscriberId, address)
+    if (project !== undefined) yield* subscribe(project.id, subscriberId, isNew)
+    return { name: held?.name }
+  })
+  return { add, enter, joinChat }
 }

@@ -22,7 +22,7 @@ export const unstored = HttpEffect.appendPreResponseHandler((_, response) =>
   Effect.succeed(HttpServerResponse.setHeader(response, "cache-control", "no-store"))
 )
 
-const hourly = (name: string, limit: number): Metering => ({
+export const hourly = (name: string, limit: number): Metering => ({
   meter: { name, shape: "window", per: "address", limit, seconds: 3_600 },
   cost: 1
 })

@@ -24,11 +24,12 @@ import {
   noProjectPage,
   settingsPage
 } from "../pages/SubscriberPages.ts"
+import { TelegramBot } from "../telegram/TelegramBot.ts"
 import { type Confirming, Confirmations, confirmPath } from "./Confirmations.ts"
 import { Joining } from "./Joining.ts"
 import { settingsPath } from "./SettingsRoutes.ts"
 
-const scripts = ["browser.js", "join.js", "settings.js", "sw.js"] as const
+const scripts = ["browser.js", "join.js", "settings.js", "telegram.js", "times.js", "sw.js"] as const
 const icons = [192, 512] as const
 
 /** Additions of these routes to the known paths of the API. */
@@ -118,15 +119,16 @@ export const layer = Layer.unwrap(
     const joining = yield* Joining
     const confirmations = yield* Confirmations
     const { publicKey } = yield* VapidKey
+    const hasTelegram = (yield* TelegramBot).bot !== undefined
     const ofJoining = token.pipe(
       Effect.flatMap(joining.project),
-      Effect.map((project) => joinPage(project, publicKey)),
+      Effect.map((project) => joinPage(project, publicKey, hasTelegram)),
       Effect.catchTags({
         NotFound: () => Effect.succeed(noProjectPage()),
         Gone: () => Effect.succeed(closedPage())
       })
     )
-    const settings = answerOf(settingsPage())
+    const settings = answerOf(settingsPage(hasTelegram))
     return Layer.mergeAll(
       HttpRouter.add("GET", "/n/join/:token", shown(ofJoining)),
       HttpRouter.add("GET", settingsPath, Effect.succeed(settings)),

@@ -36,7 +36,8 @@ export class SubscriberTokens extends Context.Service<
         // The hash is the key of an index: no comparison takes longer the more of a token is right.
         holder: (token) =>
           Effect.map(
-            lookUp(sql<{ id: string }>`SELECT id FROM subscribers WHERE token_hash = ${hashOf(token)}`),
+            lookUp(sql<{ id: string }>`SELECT id FROM subscribers
+              WHERE token_hash = ${hashOf(token)} OR bot_token_hash = ${hashOf(token)}`),
             ([row]) => row?.id
           )
       })

@@ -3,14 +3,15 @@ import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { BadRequest, NotFound, Unauthorized } from "#schemas/core/Problem.ts"
 import type { Page } from "#schemas/core/Page.ts"
-import { timeZoneOf } from "#schemas/core/TimeZone.ts"
 import type { ProjectChoice, Settings, SettingsChange } from "#schemas/notify/Settings.ts"
 import type { SubscriberList } from "#schemas/notify/Subscriber.ts"
 import { invalidKey } from "#src/accounts/Admission.ts"
 import { hashOf } from "#src/infra/crypto/Tokens.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import { VapidKey } from "../delivery/VapidKey.ts"
+import { Holds } from "../digests/Holds.ts"
 import { Channels } from "./Channels.ts"
+import { changed, type DeliveryColumns, shown } from "./DeliverySettings.ts"
 import { makeDropWaiting } from "./DropWaiting.ts"
 import { newToken } from "./SubscriberTokens.ts"
 
@@ -51,17 +52,21 @@ export class Subscribers extends Context.Service<
       const channels = yield* Channels
       const { publicKey } = yield* VapidKey
       const dropWaiting = yield* makeDropWaiting
-      const parts = { sql, channels, dropWaiting, pushKey: publicKey }
+      const holds = yield* Holds
+      const parts = { sql, channels, dropWaiting, holds, pushKey: publicKey }
       return Subscribers.of({ ...ofThemselves(parts), ...ofProjects(parts) })
     })
   )
 }
 
-interface Row {
+interface Row extends DeliveryColumns {
   readonly id: string
   readonly name: string
-  readonly timezone: string
   readonly created_at: Date
+  readonly now_millis: number
+  /** messages that wait for a digest, and when the first of them comes */
+  readonly held: number
+  readonly held_until: Date | null
 }
 
 interface ProjectRow extends Omit<SubscribedProject, "joinedAt"> {
@@ -82,26 +87,47 @@ const projectsOf = (sql: SqlClient, id: string, more = sql``) =>
     (rows) => rows.map(shownProject)
   )
 
+const own = (sql: SqlClient, id: string) => sql<Row>`
+  SELECT s.id, s.name, s.timezone, s.delivery, s.digest_at, s.quiet_from, s.quiet_to, s.high_passes, s.created_at,
+    extract(epoch FROM jobs_now())::double precision * 1000 AS now_millis, h.held, h.held_until
+  FROM subscribers s, LATERAL (SELECT count(DISTINCT d.message_id)::int AS held, min(d.held_until) AS held_until
+    FROM deliveries d WHERE d.subscriber_id = s.id AND d.held_until IS NOT NULL AND d.dropped_at IS NULL) h
+  WHERE s.id = ${id}`
+
+const columns = (sql: SqlClient, id: string) =>
+  Effect.flatMap(
+    sql<DeliveryColumns>`SELECT timezone, delivery, digest_at, quiet_from, quiet_to, high_passes
+      FROM subscribers WHERE id = ${id}`,
+    ([row]) => (row === undefined ? Effect.fail(invalidKey()) : Effect.succeed(row))
+  )
+
 interface Parts {
   readonly sql: SqlClient
   readonly channels: Channels["Service"]
   readonly dropWaiting: Effect.Success<typeof makeDropWaiting>
+  readonly holds: Holds["Service"]
   readonly pushKey: string
 }
 
-const ofThemselves = ({ channels, dropWaiting, pushKey, sql }: Parts) => {
+const ofThemselves = ({ channels, dropWaiting, holds, pushKey, sql }: Parts) => {
   const read: Subscribers["Service"]["read"] = Effect.fnUntraced(function* (id) {
-    const [row] = yield* sql<Row>`SELECT id, name, timezone, created_at FROM subscribers WHERE id = ${id}`
+    const [row] = yield* own(sql, id)
     // The token was replaced, or its subscriber left, while the request was on its way.
     if (row === undefined) return yield* invalidKey()
-    const { created_at: createdAt, ...rest } = row
+    const { created_at: createdAt, held, held_until: heldUntil, name, now_millis: nowMillis } = row
     const projects = yield* projectsOf(sql, id)
-    return { ...rest, projects, channels: yield* channels.list(id), pushKey, createdAt }
+    const choices = projects.map(({ delivery }) => delivery)
+    const times = shown(row, { choices, held, heldUntil, nowMillis })
+    const rest = { projects, channels: yield* channels.list(id), pushKey, createdAt }
+    return { id, name, timezone: row.timezone, ...times, ...rest }
+  })
+  /** Under the lock of the subscriber: no other changes the settings meanwhile. */
+  const write = Effect.fnUntraced(function* (id: string, { name, ...change }: SettingsChange) {
+    const next = yield* changed(yield* columns(sql, id), change)
+    yield* sql`UPDATE subscribers SET ${sql.update({ ...next, ...(name !== undefined && { name }) })} WHERE id = ${id}`
   })
   const update: Subscribers["Service"]["update"] = Effect.fn("Subscribers.update")(function* (id, change) {
-    const timezone = change.timezone === undefined ? null : yield* timeZoneOf(change.timezone)
-    yield* sql`UPDATE subscribers SET name = coalesce(${change.name ?? null}, name),
-      timezone = coalesce(${timezone}, timezone) WHERE id = ${id}`
+    yield* holds.changing(id, write(id, change))
     return yield* read(id)
   })
   const leave: Subscribers["Service"]["leave"] = (id) =>
@@ -117,7 +143,7 @@ const ofThemselves = ({ channels, dropWaiting, pushKey, sql }: Parts) => {
   const renew: Subscribers["Service"]["renew"] = Effect.fnUntraced(function* (id) {
     const token = newToken()
     const [row] =
-      yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)} WHERE id = ${id} RETURNING id`
+      yield* sql`UPDATE subscribers SET token_hash = ${hashOf(token)}, bot_token_hash = NULL WHERE id = ${id} RETURNING id`
     return row === undefined ? yield* invalidKey() : token
   })
   return { read, update, leave, renew }
@@ -125,16 +151,21 @@ const ofThemselves = ({ channels, dropWaiting, pushKey, sql }: Parts) => {
 
 const ofProjects = ({
   dropWaiting,
+  holds,
   sql
 }: Parts): Pick<Subscribers["Service"], "choose" | "leaveProject" | "ofProject"> => ({
   choose: Effect.fn("Subscribers.choose")(function* (id, projectId, { delivery }) {
-    yield* sql`UPDATE project_subscriptions SET delivery = ${delivery}
-      WHERE subscriber_id = ${id} AND project_id = ${projectId}`
+    yield* holds.changing(
+      id,
+      sql`UPDATE project_subscriptions SET delivery = ${delivery}
+        WHERE subscriber_id = ${id} AND project_id = ${projectId}`
+    )
     const [project] = yield* projectsOf(sql, id, sql`AND p.id = ${projectId}`)
     return project ?? (yield* notFound("Project"))
   }),
   leaveProject: (id, projectId) =>
-    sql.withTransaction(
+    holds.changing(
+      id,
       Effect.gen(function* () {
         const gone = yield* sql`DELETE FROM project_subscriptions
           WHERE subscriber_id = ${id} AND project_id = ${projectId} RETURNING 1`

@@ -36,7 +36,7 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function* () {
           yield* unstored
           const project = yield* own(params.id)
-          const { channel, secret = "", subscriberId } = yield* joining.add(project, payload)
+          const { channel, subscriberId, ...added } = yield* joining.add(project, payload)
           const { createdAt, id, kind, state } = channel
           return {
             id: subscriberId,
@@ -44,7 +44,7 @@ export const layer = HttpApiBuilder.group(
             delivery: "inherit" as const,
             channels: [{ id, kind, state }],
             joinedAt: createdAt.toISOString(),
-            secret
+            ...added
           }
         }).pipe(storeAwayUntimed),
       removeSubscriber: ({ params }) =>

@@ -14,11 +14,22 @@ const bytesOf = (point: number): number => {
   return point < 0x1_0000 ? 3 : 4
 }
 
+/** The place of the cut, or the beginning of the match that it would be within. */
+const outside = (matches: RegExp, text: string, cut: number): number => {
+  for (const { 0: match, index } of text.matchAll(matches)) {
+    if (index >= cut) break
+    if (cut < index + match.length) return index
+  }
+  return cut
+}
+
 /**
  * The text, or its longest beginning of whole graphemes and `…`, so that it takes at most `maxBytes` within a JSON string.
  * White space before the `…` goes too.
+ *
+ * @param whole finds (with the flag `g`) what is cut nowhere within
  */
-export const cutForJson = (text: string, maxBytes: number): string => {
+export const cutForJson = (text: string, maxBytes: number, whole?: RegExp): string => {
   let bytes = 0
   let end = 0
   for (let at = 0; at < text.length;) {
@@ -27,7 +38,8 @@ export const cutForJson = (text: string, maxBytes: number): string => {
     if (bytes > maxBytes) {
       if (maxBytes < ellipsisBytes) return ""
       const start = graphemes.segment(text).containing(end)?.index ?? 0
-      return text.slice(0, start).trimEnd() + ellipsis
+      const cut = whole === undefined ? start : outside(whole, text, start)
+      return text.slice(0, cut).trimEnd() + ellipsis
     }
     at += point > 0xffff ? 2 : 1
     if (bytes <= maxBytes - ellipsisBytes) end = at

@@ -1,15 +1,9 @@
 import { hash } from "node:crypto"
-import {
-  type Adjustments,
-  type ChannelRequest,
-  type Notice,
-  type PushTarget,
-  smallBytes,
-  textOf
-} from "./Channel.ts"
+import { type Adjustments, type ChannelRequest, type Notice, type PushTarget, smallBytes } from "./Channel.ts"
+import type { ChannelSender, Kind } from "./Kind.ts"
 import { cutForJson, fittedJson, type Form } from "./JsonFit.ts"
 import { encryptPush, type MessageRandomness, systemRandomness } from "./PushEncryption.ts"
-import type { Vapid } from "./Vapid.ts"
+import { headingOf, textOf } from "./NoticeText.ts"
 
 /** All that the service worker gets. */
 export interface PushPayload {
@@ -44,7 +38,7 @@ const clickOf = (
 }
 
 const formsOf = (notice: Notice): readonly [Form<PushPayload>, ...ReadonlyArray<Form<PushPayload>>] => {
-  const heading = notice.title ?? notice.app
+  const heading = headingOf(notice)
   const short = cutForJson(heading, titleBytesMin)
   const always = { tag: notice.deliveryId, at: notice.createdAtMillis }
   return [
@@ -68,10 +62,7 @@ export const topicOf = (deliveryId: string): string =>
 const ttlOf = (expiresAtMillis: number, nowMillis: number): number =>
   Math.max(0, Math.floor((expiresAtMillis - nowMillis) / 1_000))
 
-export interface PushSender {
-  readonly vapid: Vapid
-  readonly nowMillis: number
-  readonly adjustments?: Adjustments
+export interface PushSender extends ChannelSender {
   readonly randomness?: MessageRandomness
 }
 
@@ -95,4 +86,19 @@ export const pushRequest = (target: PushTarget, notice: Notice, sender: PushSend
     },
     body: encryptPush(pushPayload(notice, adjustments), target, randomness)
   }
+}
+
+/** The word by which Apple's push service says why: `{"reason":"BadJwtToken"}`. */
+const reasonOf = (body: string): string | undefined => /"reason"\s*:\s*"([A-Za-z]{1,40})"/u.exec(body)?.[1]
+
+/** Browsers, by their push services. */
+export const push: Kind<PushTarget> = {
+  service: "the push service",
+  gone: [404, 410],
+  unsigned: [401, 403],
+  reasonOf,
+  hostOf: ({ endpoint }) => new URL(endpoint).host,
+  gate: "push",
+  request: pushRequest,
+  confirmation: undefined
 }

@@ -1,5 +1,5 @@
 /** A longer pause is taken for this one: the message would be too old. */
-const pauseMillisMax = 24 * 3_600_000
+export const pauseMillisMax = 24 * 3_600_000
 
 const days = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 const months = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"

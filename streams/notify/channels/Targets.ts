@@ -1,7 +1,7 @@
 import { ECDH } from "node:crypto"
 import { Predicate, Result } from "effect"
 import type { FieldFault } from "#schemas/core/FieldFault.ts"
-import type { PushTarget } from "./Channel.ts"
+import type { ChannelKind, PushTarget } from "./Channel.ts"
 import { curveName, pointBytes } from "./PushEncryption.ts"
 
 const addressCharactersMax = 2_048
@@ -34,6 +34,34 @@ export const readAddress = (
     return Result.fail({ field, text: "expected an address without a name and password" })
   address.hash = ""
   return Result.succeed(address.href)
+}
+
+export type WebhookKind = Exclude<ChannelKind, "push" | "telegram">
+
+/** The chat whose webhook an address is, by its host; undefined: it is none that is known. */
+const chatAt = (address: string): "slack" | "discord" | undefined => {
+  const { hostname, pathname } = new URL(address)
+  if (/^hooks\.slack(?:-gov)?\.com$/u.test(hostname)) return "slack"
+  const isDiscord = /^(?:(?:ptb|canary)\.)?discord(?:app)?\.com$/u.test(hostname)
+  return isDiscord && /^\/api\/(?:v\d+\/)?webhooks\//u.test(pathname) ? "discord" : undefined
+}
+
+const chatNames = { slack: "Slack", discord: "Discord" } as const
+
+/**
+ * The kind of a webhook: the one that is asked for, else that of its host, else `webhook`.
+ *
+ * @param address in its normal form
+ */
+export const readWebhookKind = (
+  address: string,
+  asked: WebhookKind | undefined
+): Result.Result<WebhookKind, FieldFault> => {
+  const known = chatAt(address)
+  if (known === undefined) return Result.succeed(asked ?? "webhook")
+  return asked === undefined || asked === known
+    ? Result.succeed(known)
+    : Result.fail({ field: "kind", text: `the address is a webhook of ${chatNames[known]}` })
 }
 
 /** Base64 of either alphabet, as libraries of browsers write it; undefined if it is none. */

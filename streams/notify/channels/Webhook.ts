@@ -3,12 +3,15 @@ import type { Priority } from "#schemas/notify/SendTerms.ts"
 import {
   type Adjustments,
   type ChannelRequest,
+  type DigestContent,
+  type DigestItem,
   type Notice,
   smallBytes,
-  textOf,
   type WebhookTarget
 } from "./Channel.ts"
+import type { Confirmation, Kind } from "./Kind.ts"
 import { cutForJson, fittedJson, type Form } from "./JsonFit.ts"
+import { textOf } from "./NoticeText.ts"
 
 /** The body of a message at a generic webhook. It is the same in every attempt of a delivery, unless it has to be smaller. */
 export interface WebhookMessage {
@@ -95,28 +98,83 @@ export interface WebhookSender {
   readonly adjustments?: Adjustments
 }
 
-/** A notice as `message.created`. Every attempt of a delivery has one `webhook-id`. Source: Standard Webhooks 1.0. */
+/** The body of a digest. */
+interface WebhookDigest {
+  readonly id: string
+  readonly count: number
+  /** the first ones, in their order */
+  readonly messages: ReadonlyArray<WebhookMessage>
+  /** the digest's page, which has all of them */
+  readonly viewUrl: string
+}
+
+/** Bytes of a message's text in a digest that has to be small. */
+const itemBytesMin = 150
+
+const digestItemOf = (item: DigestItem, isSmall: boolean): WebhookMessage => ({
+  id: item.messageId,
+  project: item.project,
+  app: isSmall ? cutForJson(item.app, itemBytesMin) : item.app,
+  ...(item.title === undefined || isSmall ? {} : { title: item.title }),
+  message: isSmall ? cutForJson(textOf(item), itemBytesMin) : textOf(item),
+  ...(item.url === undefined || isSmall ? {} : { url: item.url }),
+  ...(item.hasView && !isSmall ? { viewUrl: item.pageUrl } : {}),
+  priority: item.priority
+})
+
+/** All of what it tells; or less of it, or its address alone, so that it fits. */
+const digestData = (
+  { messageId: id, pageUrl: viewUrl }: Notice,
+  digest: DigestContent,
+  maxBytes: number
+): string => {
+  const { count, items } = digest
+  const dataOf = (messages: ReadonlyArray<WebhookMessage>) =>
+    JSON.stringify({ id, count, messages, viewUrl } satisfies WebhookDigest)
+  const forms = [false, true].map((isSmall) => () => dataOf(items.map((item) => digestItemOf(item, isSmall))))
+  for (const form of forms) {
+    const data = form()
+    if (Buffer.byteLength(data) <= maxBytes) return data
+  }
+  return dataOf([])
+}
+
+/** A notice as `message.created`, or `digest.created`. Every attempt of a delivery has one `webhook-id`. Source: Standard Webhooks 1.0. */
 export const webhookRequest = (
   target: WebhookTarget,
   notice: Notice,
   { adjustments = {}, nowMillis }: WebhookSender
 ): ChannelRequest => {
-  const type = "message.created"
+  const { digest } = notice
+  const type = digest === undefined ? "message.created" : "digest.created"
   const around = eventOf(type, notice.createdAtMillis, "").length
   const maxBytes = adjustments.isSmaller === true ? smallBytes - around : Number.POSITIVE_INFINITY
-  const data = fittedJson(textOf(notice), maxBytes, formsOf(notice)).toString()
+  const data =
+    digest === undefined
+      ? fittedJson(textOf(notice), maxBytes, formsOf(notice)).toString()
+      : digestData(notice, digest, maxBytes)
   return signed(target, notice.deliveryId, eventOf(type, notice.createdAtMillis, data), nowMillis)
 }
 
 /** Asks the people behind a webhook to confirm it, as `channel.confirmation`: they open the address. */
 export const webhookConfirmation = (
   target: WebhookTarget,
-  channel: { readonly id: string; readonly confirmUrl: string },
+  { channelId, url }: Confirmation,
   nowMillis: number
 ): ChannelRequest =>
   signed(
     target,
-    channel.id,
-    eventOf("channel.confirmation", nowMillis, JSON.stringify({ confirmUrl: channel.confirmUrl })),
+    channelId,
+    eventOf("channel.confirmation", nowMillis, JSON.stringify({ confirmUrl: url })),
     nowMillis
   )
+
+/** Programs that take Standard Webhooks. Their own words may tell their address, so no reason is read. */
+export const webhook: Kind<WebhookTarget> = {
+  service: "the webhook",
+  gone: [410],
+  hostOf: ({ url }) => new URL(url).host,
+  gate: "webhook",
+  request: webhookRequest,
+  confirmation: webhookConfirmation
+}

@@ -3,7 +3,7 @@ import { dayMillis, firstInstant, nextHour, spanAt } from "#streams/time/LocalTi
 /** When a subscriber wants messages. Times are `HH:MM` on the wall clock of `timezone`, an IANA name. */
 export interface HoldSettings {
   readonly delivery: "instant" | "hourly" | "daily"
-  /** of the daily digest; null: 09:00 */
+  /** of the daily digest; null: `defaultDigestAt` */
   readonly digestAt: string | null
   /** Quiet hours, `[quietFrom, quietTo)`, may go over midnight. There are none without both ends, or where they are equal. */
   readonly quietFrom: string | null
@@ -11,7 +11,7 @@ export interface HoldSettings {
   readonly timezone: string
 }
 
-const defaultDigestAt = "09:00"
+export const defaultDigestAt = "09:00"
 
 /** Milliseconds after midnight. */
 const timeOfDay = (text: string): number => {
@@ -46,6 +46,17 @@ const afterQuiet = ({ quietFrom, quietTo, timezone }: HoldSettings, fromMillis: 
   }
 }
 
+/** The first instant, from the given one on, at which the wall clock is within quiet hours; there have to be some. */
+const nextQuiet = (timezone: string, begin: number, length: number, fromMillis: number): number => {
+  let instant = fromMillis
+  for (;;) {
+    const span = spanAt(timezone, instant)
+    const passed = withinDay(instant + span.offset - begin)
+    if (passed < length) return instant
+    instant = Math.min(instant + dayMillis - passed, span.toMillis)
+  }
+}
+
 /**
  * The instant, in epoch milliseconds, at which a message that is accepted now is due; undefined: at once. Hourly at the
  * next full hour of the wall clock, daily at the next `digestAt`, both after now, and never within quiet hours: at their end.
@@ -61,4 +72,48 @@ export const dueOf = (settings: HoldSettings, nowMillis: number): number | undef
         : nextDaily(timezone, timeOfDay(digestAt ?? defaultDigestAt), nowMillis)
   const due = afterQuiet(settings, asked)
   return due === nowMillis ? undefined : due
+}
+
+/** The end of the quiet hours that an instant is in, in epoch milliseconds; undefined: it is in none. */
+export const quietUntil = (settings: HoldSettings, nowMillis: number): number | undefined => {
+  const end = afterQuiet(settings, nowMillis)
+  return end === nowMillis ? undefined : end
+}
+
+/** Until before `untilMillis`, what is accepted is due at `dueMillis`; undefined: at once. */
+export interface HoldSpan {
+  readonly dueMillis: number | undefined
+  readonly untilMillis: number
+}
+
+/** `dueOf`, and for how long that holds. */
+export const holdSpanAt = (settings: HoldSettings, nowMillis: number): HoldSpan => {
+  const { delivery, digestAt, quietFrom, quietTo, timezone } = settings
+  const dueMillis = dueOf(settings, nowMillis)
+  if (delivery === "hourly") return { dueMillis, untilMillis: nextHour(timezone, nowMillis) }
+  if (delivery === "daily")
+    return { dueMillis, untilMillis: nextDaily(timezone, timeOfDay(digestAt ?? defaultDigestAt), nowMillis) }
+  if (dueMillis !== undefined) return { dueMillis, untilMillis: dueMillis }
+  const begin = timeOfDay(quietFrom ?? quietTo ?? "00:00")
+  const length = quietFrom === null || quietTo === null ? 0 : withinDay(timeOfDay(quietTo) - begin)
+  return { dueMillis, untilMillis: length === 0 ? Infinity : nextQuiet(timezone, begin, length, nowMillis) }
+}
+
+/**
+ * Settings as Postgres writes them (`hold_schedule`, 0038_Holds.ts): `daily 09:00 22:00 07:00 Europe/Berlin`, with `-` for
+ * what is null.
+ * @throws RangeError for another text
+ */
+export const readSchedule = (text: string): HoldSettings => {
+  const [delivery, digestAt, quietFrom, quietTo, timezone] = text.split(" ")
+  if (delivery !== "instant" && delivery !== "hourly" && delivery !== "daily")
+    throw new RangeError(`expected a schedule, not ${JSON.stringify(text)}`)
+  const given = (time: string | undefined) => (time === undefined || time === "-" ? null : time)
+  return {
+    delivery,
+    digestAt: given(digestAt),
+    quietFrom: given(quietFrom),
+    quietTo: given(quietTo),
+    timezone: timezone ?? ""
+  }
 }

@@ -29,6 +29,17 @@ describe("a cut text", () => {
       assert.strictEqual(cutForJson(text, maxBytes), cut, `${JSON.stringify(text)} in ${maxBytes}`)
   })
 
+  it("ends before what is whole", () => {
+    for (const [text, maxBytes, cut] of [
+      ["a <b c> d", 9, "a <b c> d"],
+      ["a <b c> def", 10, "a <b c>…"],
+      ["a <b c> def", 9, "a…"],
+      ["<b c>", 4, "…"],
+      ["<a> <b>", 6, "<a>…"]
+    ] as const)
+      assert.strictEqual(cutForJson(text, maxBytes, /<.*?>/gu), cut, `${text} in ${maxBytes}`)
+  })
+
   it("is as long as it can be, whatever the text", () => {
     fc.assert(
       fc.property(hostileText(400), fc.nat({ max: 500 }), (text, maxBytes) => {

@@ -9,6 +9,8 @@ const day = 24 * 3_600_000
 
 interface Answered {
   readonly adjustments?: Adjustments
+  /** beside `Retry-After`, names in lower case */
+  readonly headers?: Readonly<Record<string, string>>
   readonly retryAfter?: string
   readonly body?: string
 }
@@ -16,13 +18,13 @@ interface Answered {
 const judged = (
   kind: ChannelKind,
   status: number,
-  { adjustments = {}, body, retryAfter }: Answered = {}
+  { adjustments = {}, body, headers = {}, retryAfter }: Answered = {}
 ): Verdict =>
   verdictOf(
     kind,
     {
       status,
-      header: (name) => (name === "retry-after" ? retryAfter : undefined),
+      header: (name) => (name === "retry-after" ? retryAfter : headers[name]),
       ...(body === undefined ? {} : { body: Buffer.from(body) })
     },
     { adjustments, nowMillis }
@@ -31,47 +33,51 @@ const judged = (
 const tagOf = (kind: ChannelKind, status: number, adjustments: Adjustments = {}) =>
   judged(kind, status, { adjustments })._tag
 
-type Row = readonly [from: number, to: number, push: Verdict["_tag"], webhook: Verdict["_tag"]]
+type Tag = Verdict["_tag"]
+type Row = readonly [from: number, to: number, push: Tag, webhook: Tag, slack: Tag, discord: Tag]
 
-/** Every status, with the verdicts of a push service and of a webhook. */
+/** Every status, with the verdicts of a push service, a webhook, Slack and Discord. */
 const table: ReadonlyArray<Row> = [
-  [0, 199, "Again", "Again"],
-  [200, 299, "Delivered", "Delivered"],
-  [300, 399, "Dead", "Dead"],
-  [400, 400, "Dead", "Dead"],
-  [401, 401, "NewSignature", "Dead"],
-  [402, 402, "Dead", "Dead"],
-  [403, 403, "NewSignature", "Dead"],
-  [404, 404, "Gone", "Dead"],
-  [405, 409, "Dead", "Dead"],
-  [410, 410, "Gone", "Gone"],
-  [411, 412, "Dead", "Dead"],
-  [413, 413, "Smaller", "Smaller"],
-  [414, 428, "Dead", "Dead"],
-  [429, 429, "Again", "Again"],
-  [430, 499, "Dead", "Dead"],
-  [500, 999, "Again", "Again"]
+  [0, 199, "Again", "Again", "Again", "Again"],
+  [200, 299, "Delivered", "Delivered", "Delivered", "Delivered"],
+  [300, 399, "Dead", "Dead", "Dead", "Dead"],
+  [400, 400, "Dead", "Dead", "Dead", "Dead"],
+  [401, 401, "NewSignature", "Dead", "Dead", "Dead"],
+  [402, 402, "Dead", "Dead", "Dead", "Dead"],
+  [403, 403, "NewSignature", "Dead", "Dead", "Dead"],
+  [404, 404, "Gone", "Dead", "Gone", "Gone"],
+  [405, 409, "Dead", "Dead", "Dead", "Dead"],
+  [410, 410, "Gone", "Gone", "Gone", "Dead"],
+  [411, 412, "Dead", "Dead", "Dead", "Dead"],
+  [413, 413, "Smaller", "Smaller", "Smaller", "Smaller"],
+  [414, 428, "Dead", "Dead", "Dead", "Dead"],
+  [429, 429, "Again", "Again", "Again", "Again"],
+  [430, 499, "Dead", "Dead", "Dead", "Dead"],
+  [500, 999, "Again", "Again", "Again", "Again"]
 ]
 
+const kinds = ["push", "webhook", "slack", "discord"] as const
+
 describe("the verdict on an answer", () => {
-  it("is told for every status and both kinds", () => {
+  it("is told for every status and kind: push 404/410, Slack 404/410, Discord 404, generic 410 are gone", () => {
     const statuses: Array<number> = []
-    for (const [from, to, push, webhook] of table)
+    for (const [from, to, ...tags] of table)
       for (let status = from; status <= to; status++) {
         statuses.push(status)
-        assert.strictEqual(tagOf("push", status), push, `push ${status}`)
-        assert.strictEqual(tagOf("webhook", status), webhook, `webhook ${status}`)
+        for (const [n, kind] of kinds.entries())
+          assert.strictEqual(tagOf(kind, status), tags[n], `${kind} ${status}`)
       }
     assert.deepStrictEqual(
       statuses,
       Array.from({ length: 1_000 }, (_, status) => status)
     )
-    for (const odd of [-1, 1_000, 1e9, Number.NaN]) assert.strictEqual(tagOf("push", odd), "Again", `${odd}`)
+    for (const odd of [-1, 1_000, 1e9, Number.NaN])
+      for (const kind of kinds) assert.strictEqual(tagOf(kind, odd), "Again", `${odd}`)
   })
 
   it("asks for fewer bytes and for a new signature once each", () => {
     const [small, signed] = [{ isSmaller: true }, { hasNewSignature: true }]
-    for (const kind of ["push", "webhook"] as const) {
+    for (const kind of kinds) {
       assert.strictEqual(tagOf(kind, 413, small), "Dead")
       assert.strictEqual(tagOf(kind, 413, signed), "Smaller")
     }
@@ -113,6 +119,53 @@ describe("the verdict on an answer", () => {
     ])
       assert.strictEqual(errorOf("push", 400, body), plain, body)
     assert.strictEqual(errorOf("webhook", 400, '{"reason":"Token"}'), "the webhook answered 400")
+    assert.strictEqual(errorOf("slack", 404, "no_service"), "the chat answered 404 (no_service)")
+    assert.strictEqual(errorOf("slack", 400, "invalid_payload\n"), "the chat answered 400 (invalid_payload)")
+    for (const body of ["no_such_word", "https://chat.example.com/token", '{"error":"no_service"}', ""])
+      assert.strictEqual(errorOf("slack", 400, body), "the chat answered 400", body)
+    assert.strictEqual(
+      errorOf("discord", 404, '{"message": "Unknown Webhook", "code": 10015}'),
+      "Discord answered 404 (code 10015)"
+    )
+    for (const body of [
+      '{"message": "token", "code": 0}',
+      '{"code": "10015"}',
+      '{"code": 12345678}',
+      "<html>"
+    ])
+      assert.strictEqual(errorOf("discord", 400, body), "Discord answered 400", body)
+  })
+
+  it("has Discord's retry_after, seconds with decimals, and the rest of a window that is used up", () => {
+    const limited = (body: string, more: Answered = {}) => judged("discord", 429, { body, ...more })
+    const again = (afterMillis: number): Verdict => ({
+      _tag: "Again",
+      error: "Discord answered 429",
+      afterMillis
+    })
+    const body = '{"message": "You are being rate limited.", "retry_after": 0.6451, "global": false}'
+    assert.deepStrictEqual(limited(body), again(646))
+    assert.deepStrictEqual(limited(body, { retryAfter: "1" }), again(646))
+    assert.deepStrictEqual(limited('{"retry_after": 90000.5}'), again(day))
+    assert.deepStrictEqual(limited("error code: 1015", { retryAfter: "7" }), again(7_000))
+    const headers = { "x-ratelimit-remaining": "0", "x-ratelimit-reset-after": "1.25" }
+    assert.deepStrictEqual(limited("", { headers }), again(1_250))
+    for (const nonsense of ['{"retry_after": "soon"}', '{"retry_after": -1}', '{"retry_after": 0}', "{"])
+      assert.notProperty(limited(nonsense), "afterMillis", nonsense)
+    assert.deepStrictEqual(judged("discord", 204, { headers }), { _tag: "Delivered", afterMillis: 1_250 })
+    assert.deepStrictEqual(
+      judged("discord", 200, { headers: { ...headers, "x-ratelimit-remaining": "4" } }),
+      {
+        _tag: "Delivered"
+      }
+    )
+    assert.notProperty(judged("discord", 400, { headers, body }), "afterMillis")
+  })
+
+  it("has a second between messages to a webhook of Slack's", () => {
+    assert.deepStrictEqual(judged("slack", 200), { _tag: "Delivered", afterMillis: 1_000 })
+    assert.deepInclude(judged("slack", 429, { retryAfter: "30" }), { _tag: "Again", afterMillis: 30_000 })
+    assert.notProperty(judged("slack", 503), "afterMillis")
   })
 })
 

@@ -79,13 +79,13 @@ describe("a generic webhook", () => {
   })
 
   it("is asked to confirm itself by a link", () => {
-    const channel = { id: "chn_0123456789abcdefABCDEF", confirmUrl: "https://signalbox.example.com/n/c/x" }
+    const channel = { channelId: "chn_0123456789abcdefABCDEF", url: "https://signalbox.example.com/n/c/x" }
     const request = webhookConfirmation(target, channel, nowMillis)
-    assert.strictEqual(request.headers["webhook-id"], channel.id)
+    assert.strictEqual(request.headers["webhook-id"], channel.channelId)
     assert.deepStrictEqual(received(request), {
       type: "channel.confirmation",
       timestamp: "2026-11-22T12:00:01.999Z",
-      data: { confirmUrl: channel.confirmUrl }
+      data: { confirmUrl: channel.url }
     })
   })
 

@@ -13,9 +13,19 @@ export interface DeliveryServerOptions {
   readonly databaseUrl: string
   readonly dataDir: string
   readonly leaseMillis: number
+  /** the origin of a sandbox of channels that runs alone */
+  readonly sandbox?: string
+  /** a request for updates waits so long; 2 s unless it is given */
+  readonly pollMillis?: number
 }
 
-const { dataDir, databaseUrl, leaseMillis }: DeliveryServerOptions = JSON.parse(process.argv[2] ?? "{}")
+const {
+  dataDir,
+  databaseUrl,
+  leaseMillis,
+  pollMillis = 2_000,
+  sandbox
+}: DeliveryServerOptions = JSON.parse(process.argv[2] ?? "{}")
 
 const config = AppConfig.layerOf({
   port: 0,
@@ -23,8 +33,17 @@ const config = AppConfig.layerOf({
   databaseUrl: Redacted.make(databaseUrl),
   rooms: new Set(["accounts", "notify"]),
   egressAllow: loopback,
-  notifySandbox: "off",
-  limits: { ...impatient, jobLeaseMillis: leaseMillis, ratePerMinute: 1_000_000, rateBurst: 1_000_000 }
+  notifySandbox: sandbox === undefined ? "off" : { origin: sandbox },
+  limits: {
+    ...impatient,
+    jobLeaseMillis: leaseMillis,
+    digestEveryMillis: 100,
+    ratePerMinute: 1_000_000,
+    rateBurst: 1_000_000,
+    telegramPollMillis: pollMillis,
+    telegramPauseMillis: 200,
+    telegramCodesPerHour: 1_000_000
+  }
 })
 
 const told = Layer.effectDiscard(

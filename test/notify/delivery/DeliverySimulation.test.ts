@@ -14,6 +14,7 @@ import { makeHandle } from "#src/notify/delivery/DeliveryWorker.ts"
 import { HostGates } from "#src/infra/gates/HostGates.ts"
 import { gatesOptions } from "#src/notify/delivery/ChannelGates.ts"
 import { VapidKey } from "#src/notify/delivery/VapidKey.ts"
+import { TelegramBot } from "#src/notify/telegram/TelegramBot.ts"
 import { Links } from "#src/notify/Links.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { jobsWith } from "#test/infra/jobs/JobStage.ts"
@@ -367,7 +368,12 @@ const simulate = Effect.fnUntraced(function* (random: SeededRandom, seed: number
 
 const served = Deliveries.layer.pipe(
   Layer.provideMerge(
-    Layer.mergeAll(Links.layer, VapidKey.layer, Layer.effectDiscard(createLeaseLog(limits.jobLeaseMillis)))
+    Layer.mergeAll(
+      Links.layer,
+      VapidKey.layer,
+      Layer.succeed(TelegramBot, { bot: undefined }),
+      Layer.effectDiscard(createLeaseLog(limits.jobLeaseMillis))
+    )
   ),
   Layer.provideMerge(Secrets.layer),
   Layer.provideMerge(jobsWith(limits))

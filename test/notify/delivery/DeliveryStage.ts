@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { EgressAllow } from "#src/infra/egress/EgressAllow.ts"
-import type { PushTarget, WebhookTarget } from "#streams/notify/channels/Channel.ts"
+import type { ChannelKind, Targets } from "#streams/notify/channels/Channel.ts"
 import { webhookSecret } from "#streams/notify/channels/Webhook.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { HttpReceiver, type Reaction } from "#test/harness/HttpReceiver.ts"
@@ -29,9 +29,9 @@ export interface AddedChannel {
 /** As joining leaves it. */
 export const addChannel = Effect.fnUntraced(function* (
   ofSubscriber: string,
-  kind: "push" | "webhook",
+  kind: ChannelKind,
   address: string,
-  target: PushTarget | WebhookTarget
+  target: Targets[ChannelKind]
 ) {
   const sql = yield* SqlClient
   const id = newId("chn")

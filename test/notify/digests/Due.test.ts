@@ -1,6 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { dueOf, type HoldSettings } from "#streams/notify/digests/Due.ts"
+import {
+  dueOf,
+  type HoldSettings,
+  holdSpanAt,
+  quietUntil,
+  readSchedule
+} from "#streams/notify/digests/Due.ts"
 import { forSeeds, type SeededRandom } from "#test/simulation/Seed.ts"
 import { naiveDueOf } from "./NaiveDue.ts"
 
@@ -93,6 +99,16 @@ describe("dueOf", () => {
     assert.strictEqual(due(always, "2026-03-28T12:00:00Z"), "2026-03-30T00:30Z")
   })
 
+  it("tells the end of quiet hours whatever comes in digests, and none outside of them", () => {
+    const night = { ...daily, quietFrom: "22:00", quietTo: "07:00" }
+    const end = (now: string) => iso(quietUntil(night, at(now)))
+    assert.strictEqual(end("2026-11-20T21:00:00Z"), "2026-11-21T06:00Z")
+    assert.strictEqual(end("2026-11-21T05:59:59.999Z"), "2026-11-21T06:00Z")
+    assert.isUndefined(end("2026-11-21T06:00:00Z"))
+    assert.isUndefined(end("2026-11-20T20:59:59.999Z"))
+    assert.isUndefined(quietUntil(daily, at("2026-11-20T21:00:00Z")))
+  })
+
   it("takes an instant to the microsecond", () => {
     const night = { ...instant, quietFrom: "22:00", quietTo: "07:00" }
     const now = at("2026-11-20T21:59:59.999Z") + 0.7
@@ -165,6 +181,60 @@ const assertSame = (settings: HoldSettings, now: number): void =>
     iso(naiveDueOf(settings, now)),
     `${JSON.stringify(settings)} at ${new Date(now).toISOString()}`
   )
+
+describe("holdSpanAt", () => {
+  it("holds until the next instant by which something else is due", () => {
+    const spanAt = (settings: HoldSettings, now: string) => {
+      const { dueMillis, untilMillis } = holdSpanAt(settings, at(now))
+      return [iso(dueMillis), Number.isFinite(untilMillis) ? iso(untilMillis) : untilMillis]
+    }
+    const night = { ...instant, quietFrom: "22:00", quietTo: "07:00" }
+    assert.deepStrictEqual(spanAt(instant, "2026-11-20T10:20:00Z"), [undefined, Infinity])
+    assert.deepStrictEqual(spanAt(night, "2026-11-20T10:20:00Z"), [undefined, "2026-11-20T21:00Z"])
+    assert.deepStrictEqual(spanAt(night, "2026-11-20T21:00:00Z"), ["2026-11-21T06:00Z", "2026-11-21T06:00Z"])
+    assert.deepStrictEqual(spanAt({ ...night, delivery: "hourly" }, "2026-11-20T21:30:00Z"), [
+      "2026-11-21T06:00Z",
+      "2026-11-20T22:00Z"
+    ])
+    assert.deepStrictEqual(spanAt(daily, "2026-11-20T08:00:00Z"), ["2026-11-21T08:00Z", "2026-11-21T08:00Z"])
+  })
+
+  it.effect("is as long as what is due stays the same, minute by minute, over changes of clocks", () =>
+    forSeeds(10, (random) =>
+      Effect.sync(() => {
+        for (const [zone, iso] of changes) {
+          const settings = someSettings(random, zone, at(iso))
+          const now = someInstant(random, at(iso))
+          const { dueMillis, untilMillis } = holdSpanAt(settings, now)
+          assert.strictEqual(dueMillis, dueOf(settings, now))
+          assert.isAbove(untilMillis, now)
+          const said = `${JSON.stringify(settings)} at ${new Date(now).toISOString()}`
+          const last = Math.min(untilMillis, now + dayMinutes * minuteMillis)
+          for (let later = now; later < last; later += 7 * minuteMillis)
+            assert.strictEqual(dueOf(settings, later), dueMillis, said)
+          if (untilMillis > last) continue
+          assert.strictEqual(dueOf(settings, untilMillis - 1), dueMillis, said)
+          // Hours within quiet hours are all due at their end.
+          if (dueMillis === undefined || dueMillis === untilMillis)
+            assert.notStrictEqual(dueOf(settings, untilMillis), dueMillis, said)
+        }
+      })
+    )
+  )
+})
+
+describe("readSchedule", () => {
+  it("reads settings as Postgres writes them", () => {
+    assert.deepStrictEqual(readSchedule("daily 08:30 - - Asia/Kathmandu"), {
+      ...daily,
+      digestAt: "08:30",
+      timezone: "Asia/Kathmandu"
+    })
+    const night = { quietFrom: "22:00", quietTo: "07:00" }
+    assert.deepStrictEqual(readSchedule("instant - 22:00 07:00 Europe/Berlin"), { ...instant, ...night })
+    assert.throws(() => readSchedule("weekly - - - UTC"), RangeError)
+  })
+})
 
 describe("dueOf, simulated", () => {
   // SIMULATION_RUNS=1000 for a long run by hand.

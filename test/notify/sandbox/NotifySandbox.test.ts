@@ -53,7 +53,10 @@ const eachOpens = (setting: Config["notifySandbox"]): Effect.Effect<void, unknow
       assert.isTrue(egress.isHttpAllowed(new URL(`${origin}/push/x`)))
       const { detail, status } = (yield* readiness.ask("channels")) ?? { status: "down" }
       assert.strictEqual(status, "up")
-      assert.include(detail, `a sandbox of push services and webhooks, which shows what came: ${origin}/`)
+      assert.include(
+        detail,
+        `a sandbox of push services, webhooks and chats, which shows what came: ${origin}/`
+      )
 
       const other = yield* receiving
       const refused = [

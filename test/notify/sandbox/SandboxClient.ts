@@ -17,6 +17,12 @@ export interface SandboxWebhook {
   readonly secret: string | null
 }
 
+/** A webhook of a chat. */
+export interface SandboxChat {
+  readonly id: string
+  readonly url: string
+}
+
 export interface FaultOrder {
   /** an address or id; absent: all */
   readonly target?: string
@@ -95,6 +101,19 @@ export class SandboxClient {
   /** The secret that a server showed for it, or its end. */
   changeWebhook(id: string, fields: { readonly secret?: string; readonly state?: "active" | "gone" }) {
     return this.ask<object>("PATCH", `/webhooks/${id}`, fields)
+  }
+
+  chat(kind: "slack" | "discord"): Promise<SandboxChat> {
+    return this.ask("POST", `/${kind}`)
+  }
+
+  /** Its end: `archived` is a channel of Slack's. */
+  changeChat(
+    kind: "slack" | "discord",
+    id: string,
+    fields: { readonly state: "active" | "gone" | "archived" }
+  ) {
+    return this.ask<object>("PATCH", `/${kind}/${id}`, fields)
   }
 
   order(fault: FaultOrder): Promise<{ readonly id: string; readonly left: number | null }> {

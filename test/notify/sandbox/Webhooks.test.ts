@@ -137,12 +137,12 @@ describe("the sandbox's webhooks", () => {
 
   test("show the link by which a webhook is confirmed", async ({ sandbox, sender }) => {
     const { url } = await sandbox.webhook({ secret })
-    const channel = { id: "chn_1", confirmUrl: "https://example.com/n/c/x" }
+    const channel = { channelId: "chn_1", url: "https://example.com/n/c/x" }
     await sender.post(webhookConfirmation({ url, secret }, channel, Date.now()))
     const [entry] = await sandbox.accepted(1)
     assert.deepInclude(entry?.payload, {
       type: "channel.confirmation",
-      data: { confirmUrl: channel.confirmUrl }
+      data: { confirmUrl: channel.url }
     })
   })
 

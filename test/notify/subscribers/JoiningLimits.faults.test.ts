@@ -11,6 +11,7 @@ const limits = {
   subscribersPerProject: 2,
   settingsRequestsPerMinute: 6,
   channelTestsPerHour: 1,
+  telegramCodesPerHour: 2,
   postgresConnectMillis: 20_000
 }
 
@@ -101,6 +102,33 @@ layer(TestServer.own({ limits, trustProxy: 1 }, postgres), live)("the limits of 
       const webhook = { webhook: { url: "https://127.0.0.1/" } }
       for (const status of [400, 400, 400, 400, 429]) assert.strictEqual(yield* add(webhook), status)
       assert.strictEqual(yield* add({ push: subscription() }), 201)
+    })
+  )
+
+  it.effect("hold for codes of Telegram, those of settings among them", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(notifyLimits.telegramCodesPerHour, 60)
+      const { ask } = yield* TestServer
+      const { link } = yield* openProject(yield* makeStage)
+      const { token } = yield* joined(link, { push: subscription() })
+      const made = (address: string, path: string, key: string) =>
+        ask("POST", `${api}${path}`, {
+          key,
+          headers: { "x-forwarded-for": address },
+          json: { timezone: "UTC" }
+        })
+      const join = `/join/${link}/telegram`
+      assert.strictEqual((yield* made("198.51.100.7", join, "")).status, 201)
+      assert.strictEqual((yield* made("198.51.100.7", "/subscriber/telegram", token)).status, 201)
+      for (const [path, key] of [
+        [join, ""],
+        ["/subscriber/telegram", token]
+      ] as const) {
+        const refused = yield* made("198.51.100.7", path, key)
+        assert.strictEqual(refused.status, 429)
+        assert.isAbove(Number(refused.headers.get("retry-after")), 3_000)
+      }
+      assert.strictEqual((yield* made("198.51.100.8", join, "")).status, 201)
     })
   )
 

@@ -92,6 +92,67 @@ layer(TestServer.own({ limits }), live)("settings of a subscriber", (it) => {
       })
     )
 
+  it.effect(
+    "change while their channels and deliveries are locked: a change needs its subscriber alone",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { channel, id, key, request, subscriberId, token } = yield* awaiting(1)
+        yield* request("PATCH", "", { delivery: "daily" })
+        yield* sent(key)
+        const statuses = yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`SELECT 1 FROM channels WHERE id = ${channel} FOR UPDATE`
+            yield* sql`SELECT 1 FROM deliveries WHERE channel_id = ${channel} AND held_until IS NULL FOR UPDATE`
+            const changed = yield* request("PATCH", "", { timezone: "Asia/Tokyo" })
+            const chosen = yield* request("PUT", `/projects/${id}`, { delivery: "daily" })
+            return [changed.status, chosen.status]
+          })
+        )
+        assert.deepStrictEqual(statuses, [200, 200])
+        // Another change of the same subscriber is waited for, and then each has what both made.
+        const answer = yield* sql.withTransaction(
+          Effect.gen(function* () {
+            yield* sql`SELECT 1 FROM subscribers WHERE id = ${subscriberId} FOR UPDATE`
+            yield* sql`UPDATE subscribers SET quiet_from = '22:00', quiet_to = '07:00' WHERE id = ${subscriberId}`
+            const waiting = yield* Effect.forkDetach(request("PATCH", "", { quietTo: "22:00" }))
+            yield* eventually(
+              "the change waits, or has ended",
+              Effect.map(blocked("subscribers"), (count) => count > 0 || waiting.pollUnsafe() !== undefined)
+            )
+            return waiting
+          })
+        )
+        const { json, status } = yield* Fiber.join(answer)
+        assert.strictEqual(status, 400, JSON.stringify(json))
+        assert.deepInclude(yield* settingsOf(token), { quietFrom: "22:00", quietTo: "07:00" })
+      })
+  )
+
+  it.effect("end in no circle, whatever changes at once", () =>
+    Effect.gen(function* () {
+      const { channel, id, key, link, request, token } = yield* awaiting(2)
+      const changes = [
+        () => request("PATCH", "", { delivery: "daily", timezone: "Asia/Tokyo" }),
+        () => request("PUT", `/projects/${id}`, { delivery: "hourly" }),
+        () => request("PATCH", `/channels/${channel}`, { state: "off" }),
+        () => sent(key).pipe(Effect.as({ status: 201, json: {} })),
+        () => request("PATCH", `/channels/${channel}`, { state: "active" }),
+        () => request("PATCH", "", { delivery: "instant" }),
+        () => request("DELETE", `/projects/${id}`),
+        () => join(link, { push: subscription() }, token),
+        () => request("PUT", `/projects/${id}`, { delivery: "inherit" })
+      ]
+      for (let round = 0; round < 6; round++) {
+        const answers = yield* Effect.all(
+          changes.map((change) => change()),
+          { concurrency: changes.length }
+        )
+        for (const { json, status } of answers) assert.include([200, 201, 404], status, JSON.stringify(json))
+      }
+    })
+  )
+
   it.effect("let two browsers take each other's addresses at once", () =>
     Effect.gen(function* () {
       const { channel, link, push, request, token } = yield* subscriber

@@ -81,4 +81,63 @@ layer(TestServer.shared, live)("settings of a subscriber", (it) => {
         )
       })
   )
+
+  it.effect(
+    "say when messages come while these are accepted: each comes once, as itself or in one digest",
+    () =>
+      Effect.gen(function* () {
+        const sandbox = yield* sandboxOfServer
+        const { channel, id, key, request, token } = yield* subscriber
+        const { id: subscriberId, pushKey } = yield* settingsOf(token)
+        const push = yield* Effect.promise(() => sandbox.subscribe({ applicationServerKey: pushKey }))
+        yield* request("PATCH", `/channels/${channel}`, { push })
+        const none = { quietFrom: null, quietTo: null }
+        const changes = [
+          () => request("PATCH", "", { delivery: "daily" }),
+          () => request("PATCH", "", { timezone: "Asia/Tokyo" }),
+          () => request("PATCH", "", { delivery: "instant" }),
+          () => request("PUT", `/projects/${id}`, { delivery: "hourly" }),
+          () => request("PATCH", "", { quietFrom: "00:00", quietTo: "23:59", timezone: "UTC" }),
+          () => request("PUT", `/projects/${id}`, { delivery: "inherit" }),
+          () => request("PATCH", "", none)
+        ]
+        const changing = Effect.forEach(
+          Array.from({ length: 28 }),
+          (_, at) => changes[at % changes.length]?.() ?? Effect.die(at)
+        )
+        const sending = Effect.forEach(
+          Array.from({ length: 60 }),
+          (_, at) => sent(key, { message: `Message ${at}` }),
+          { concurrency: 4 }
+        )
+        // Two who change at once, as with two devices.
+        const [first, second] = yield* Effect.all([changing, changing, sending], { concurrency: 3 })
+        for (const { json, status } of [...first, ...second])
+          assert.strictEqual(status, 200, JSON.stringify(json))
+        yield* request("PUT", `/projects/${id}`, { delivery: "instant" })
+        yield* request("PATCH", "", { delivery: "instant", ...none })
+        const sql = yield* SqlClient
+        const open = Effect.orDie(
+          sql`SELECT 1 FROM deliveries WHERE subscriber_id = ${subscriberId} AND held_until IS NOT NULL
+          UNION ALL SELECT 1 FROM jobs WHERE queue = 'deliveries' AND lane = ${channel}`
+        )
+        yield* eventually(
+          "nothing is held, and nothing waits",
+          Effect.map(open, ({ length }) => length === 0)
+        )
+        const { entries } = yield* Effect.promise(() =>
+          sandbox.inbox({ channel: push.id, accepted: true, limit: 1_000 })
+        )
+        const told = entries.map(
+          ({ payload }) => payload as { readonly title: string; readonly text: string }
+        )
+        const counts = told.map(({ title }) => Number(/^(\d+) messages$/.exec(title)?.[1] ?? 1))
+        assert.strictEqual(
+          counts.reduce((sum, count) => sum + count, 0),
+          60
+        )
+        const named = told.flatMap(({ text }) => text.match(/Message \d+/g) ?? [])
+        assert.strictEqual(new Set(named).size, named.length)
+      })
+  )
 })

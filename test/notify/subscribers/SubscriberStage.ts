@@ -54,6 +54,14 @@ export interface SettingsBody {
   readonly id: string
   readonly name: string
   readonly timezone: string
+  readonly delivery: string
+  readonly digestAt: string
+  readonly quietFrom: string | null
+  readonly quietTo: string | null
+  readonly highPasses: boolean
+  readonly held: number
+  readonly nextDigestAt: string | null
+  readonly quietUntil: string | null
   readonly pushKey: string
   readonly projects: ReadonlyArray<{ readonly id: string; readonly name: string; readonly delivery: string }>
   readonly channels: ReadonlyArray<{

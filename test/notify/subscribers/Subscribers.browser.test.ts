@@ -348,16 +348,11 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       const told = (text: string | RegExp) => status.filter({ hasText: text }).waitFor()
       const settings = async () => run(settingsOf(await tokenOf(page)))
       await page.getByLabel("Name").fill("Grace")
-      await page.getByLabel("Time zone").fill("Mars/Olympus")
-      await page.getByRole("button", { name: "Save" }).click()
-      await page.getByText("timezone: expected an IANA time zone, such as Europe/Berlin").waitFor()
-      await page.getByLabel("Time zone").fill("Asia/Tokyo")
       await page.getByRole("button", { name: "Save" }).click()
       await told("Saved.")
-      assert.deepInclude(await settings(), { name: "Grace", timezone: "Asia/Tokyo" })
-      await page.getByRole("button", { name: "Mute First" }).click()
-      await told("First is muted.")
-      await page.getByRole("button", { name: "Unmute First" }).waitFor()
+      assert.deepInclude(await settings(), { name: "Grace" })
+      await page.getByLabel("Messages of First come").selectOption("muted")
+      await told("Saved. Messages of First come not at all.")
       await page.getByRole("button", { name: "Leave Second" }).click()
       await told("You have left Second.")
       const { projects } = await settings()
@@ -385,6 +380,22 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       const host = new URL(hook.url).host
       await page.getByRole("button", { name: `Remove ${host}` }).click()
       await told(`${host} is removed.`)
+      // A chat has no secret, and its link comes in its own form.
+      await page.getByText("Add a webhook").click()
+      for (const [label, kind] of [
+        ["Mattermost, Rocket.Chat or another that takes Slack’s form", "slack"],
+        ["Discord", "discord"]
+      ] as const) {
+        const chat = await sandbox.chat(kind)
+        await page.getByLabel("Address of the webhook").fill(chat.url)
+        await page.getByLabel("It belongs to").selectOption({ label })
+        await page.getByRole("button", { name: "Add the webhook" }).click()
+        await told(/A link was posted/)
+        assert.isTrue(await page.locator("#secret").isHidden())
+        assert.deepInclude((await sandbox.accepted(1, { channel: chat.id }))[0], { kind, problem: null })
+        await page.getByRole("button", { name: `Remove ${host}` }).click()
+        await told(`${host} is removed.`)
+      }
       const old = await tokenOf(page)
       await page.getByRole("button", { name: "Make a new link" }).click()
       await told("Earlier links work no more.")
@@ -429,7 +440,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
       project.path,
       async (push) => {
         const { page } = push
-        await page.getByText("Send them to a program").click()
+        await page.getByText("Send them to a team’s chat or a program").click()
         await looks(page, "join")
         // With the keyboard alone.
         await page.getByLabel("Your name").focus()
@@ -439,7 +450,7 @@ describeWith(chromiumPresent, "subscribers, in Chromium,", () => {
         assert.strictEqual(await page.evaluate("document.activeElement?.textContent"), "You are subscribed")
         await looks(page, "joined")
         await page.goto(`${server.url}${project.path}`)
-        await page.getByText("Send them to a program").click()
+        await page.getByText("Send them to a team’s chat or a program").click()
         await page.getByLabel("Address of the webhook").fill(hook.url)
         await page.keyboard.press("Enter")
         await page.getByRole("heading", { name: "Confirm the webhook" }).waitFor()

@@ -196,7 +196,7 @@ layer(TestServer.shared, live)("a webhook", (it) => {
         ],
         [{ name: "", url: hook.url }, "name: expected text of 1 to 100 characters on one line"],
         [{ name: "Pager" }, "url: is required"],
-        [{ name: "Pager", url: hook.url, kind: "slack" }, 'kind: expected "webhook"']
+        [{ name: "Pager", url: hook.url, kind: "pager" }, 'kind: expected "webhook" | "slack" | "discord"']
       ] as const)
         assert.deepStrictEqual(faultOf(yield* add(json)), [400, text])
       const stranger = yield* makeStage

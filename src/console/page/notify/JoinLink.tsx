@@ -36,7 +36,9 @@ export const JoinLink = ({ onChanged, path, project: { joinUrl } }: JoinLinkProp
         <div class="join-link">
           <QrCode label="QR code of the join link" text={joinUrl} />
           <div>
-            <p class="hint">People who have it can subscribe, with a browser or a webhook of theirs.</p>
+            <p class="hint">
+              People who have it can subscribe, with a browser of theirs, a team’s chat or a webhook.
+            </p>
             <Code of="join link" text={joinUrl} />
             <div class="buttons">
               <a class="open-link" href={joinUrl} target="_blank" rel="noreferrer">

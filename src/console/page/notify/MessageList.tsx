@@ -123,11 +123,15 @@ const Detail = ({ message, onRemoved }: Omit<RowProps, "showsProject">) => {
   )
 }
 
-const stateOf = ({ attempts, lastError, nextAttemptAt, repeated, status }: Delivery): string =>
-  [
+const stateOf = (delivery: Delivery): string => {
+  const { attempts, digest, lastError, nextAttemptAt, repeated, status } = delivery
+  const next = status === "held" && digest === null ? "until" : "again"
+  return [
     status,
+    ...(digest === null ? [] : ["in a digest"]),
     ...(attempts > 1 ? [`${formatCount(attempts)} attempts`] : []),
     ...(repeated ? ["perhaps twice"] : []),
     ...(lastError === null || status === "delivered" ? [] : [lastError]),
-    ...(nextAttemptAt === null ? [] : [`again ${formatInstant(nextAttemptAt)}`])
+    ...(nextAttemptAt === null ? [] : [`${next} ${formatInstant(nextAttemptAt)}`])
   ].join(" · ")
+}

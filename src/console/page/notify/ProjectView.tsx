@@ -13,6 +13,7 @@ import { useNavigation, ViewLink } from "../view/Navigation.tsx"
 import { JoinLink } from "./JoinLink.tsx"
 import { MessageList } from "./MessageList.tsx"
 import { Snippets } from "./Snippets.tsx"
+import { AddSubscriber } from "./AddSubscriber.tsx"
 import { Subscribers } from "./Subscribers.tsx"
 import { notifyView } from "./Words.ts"
 
@@ -54,6 +55,7 @@ export const ProjectView = ({ id }: { readonly id: string }) => {
       {project.description !== "" && <p class="project-about">{project.description}</p>}
       <JoinLink project={project} path={path} onChanged={onChanged} />
       <Subscribers path={path} since={since} onChanged={onChanged} />
+      <AddSubscriber path={path} onAdded={onChanged} />
       <MessageList title="Messages" path={`/api/v1/messages?limit=20&project=${project.id}`} since={since} />
       <Snippets project={project} made={key} onMade={setKey} />
       <Dialog

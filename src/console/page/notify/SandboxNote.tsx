@@ -13,7 +13,7 @@ export const SandboxNote = () => {
   if (inbox === undefined) return null
   return (
     <p class="hint">
-      A sandbox stands in for push services and webhooks: on the server's machine,{" "}
+      A sandbox stands in for push services, webhooks and chats: on the server's machine,{" "}
       <a href={inbox} target="_blank" rel="noreferrer">
         its inbox
       </a>{" "}

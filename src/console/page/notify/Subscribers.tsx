@@ -3,7 +3,7 @@ import { useAnswer } from "../api/UseAnswer.ts"
 import { formatInstant } from "../figures/Format.ts"
 import { Dialog } from "../parts/Dialog.tsx"
 import { Items } from "./Items.tsx"
-import { kindOf } from "./Words.ts"
+import { choiceOf, kindOf } from "./Words.ts"
 
 type Subscriber = SubscriberList["subscribers"][number]
 
@@ -27,7 +27,7 @@ export const Subscribers = ({ onChanged, path, since }: SubscribersProps) => {
         items={data?.subscribers}
         keyOf={({ id }) => id}
         nameOf={({ name }) => name}
-        factsOf={(subscriber) => [channelsOf(subscriber), `joined ${formatInstant(subscriber.joinedAt)}`]}
+        factsOf={(subscriber) => [...factsOf(subscriber), `joined ${formatInstant(subscriber.joinedAt)}`]}
         empty="Nobody has joined yet."
         actionOf={({ id, name }) => (
           <Dialog
@@ -47,12 +47,12 @@ export const Subscribers = ({ onChanged, path, since }: SubscribersProps) => {
   )
 }
 
-const channelsOf = ({ channels, delivery }: Subscriber): string => {
-  if (delivery === "muted") return "muted"
-  if (channels.length === 0) return "no channel"
-  return channels
+const factsOf = ({ channels, delivery }: Subscriber): ReadonlyArray<string> => {
+  const choice = choiceOf(delivery)
+  const shown = channels
     .map((channel) =>
       channel.state === "active" ? kindOf(channel) : `${kindOf(channel)} (${channel.state})`
     )
     .join(", ")
+  return [channels.length === 0 ? "no channel" : shown, ...(choice === undefined ? [] : [choice])]
 }

@@ -1,10 +1,13 @@
 import type { Delivery, Message } from "#schemas/notify/Message.ts"
+import type { SubscriberList } from "#schemas/notify/Subscriber.ts"
 import type { View } from "../view/View.ts"
 
 /** The list of the projects. */
 export const notifyView: View = { room: "notify", params: {} }
 
 export const projectView = (id: string): View => ({ ...notifyView, params: { project: id } })
+
+type ProjectDelivery = SubscriberList["subscribers"][number]["delivery"]
 
 const kinds: Readonly<Record<Delivery["kind"], string>> = {
   push: "browser",
@@ -36,8 +39,25 @@ export const lightOfMessage = ({ recipients, status }: Pick<Message, "recipients
   status === "delivering" ? "pulsing" : recipients === 0 ? "" : "up"
 
 /** How far a message is, for its row in the log. */
-export const progressOf = ({ recipients, status }: Pick<Message, "recipients" | "status">): string => {
+export const progressOf = ({
+  queuedForDigest,
+  recipients,
+  status
+}: Pick<Message, "queuedForDigest" | "recipients" | "status">): string => {
   if (recipients === 0) return "nobody to get it"
   const people = recipients === 1 ? "1 subscriber" : `${recipients} subscribers`
-  return status === "delivering" ? `on its way to ${people}` : people
+  if (queuedForDigest === 0) return status === "delivering" ? `on its way to ${people}` : people
+  const those = queuedForDigest === recipients ? "" : ` for ${queuedForDigest}`
+  return status === "delivering" ? `on its way to ${people}, held${those}` : `${people}, was held${those}`
+}
+
+/** The choice of a subscriber for the project; of those who have made none its owner does not know their settings. */
+export const choiceOf = (delivery: ProjectDelivery): string | undefined => choices[delivery]
+
+const choices: Readonly<Record<ProjectDelivery, string | undefined>> = {
+  inherit: undefined,
+  instant: "at once",
+  hourly: "every hour",
+  daily: "once a day",
+  muted: "muted"
 }
