@@ -27,6 +27,14 @@ export const mailLimits = {
   /** attempts that one process makes at once, and the time of one */
   mailAttempts: 64,
   mailAttemptMillis: 15 * 60_000,
+  /**
+   * bytes of messages in memory for hand-overs, of those that are blobs, in fair shares per owner; above it they wait
+   */
+  mailMessagesBytes: 256 * 1024 * 1024,
+  /** the hash of a body of this length and more is made in a thread, which is given so long, and this heap */
+  mailHashInPlaceBytes: 256 * 1024,
+  mailHashMillis: 30_000,
+  mailHashHeapMegabytes: 256,
   /** a hand-over waits so long for one of those under way, where the route is no slower … */
   mailTurnMillis: 1_000,
   /** … else it is sent away until its turn, for so long at most */

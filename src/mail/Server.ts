@@ -44,10 +44,10 @@ const services = Layer.mergeAll(
   Unsubscribes.layer,
   Bounces.layer,
   MailRetries.layer,
-  MailStats.layer,
-  MailGates.layer
+  MailStats.layer
 ).pipe(
-  Layer.provideMerge(Layer.mergeAll(MailComposer.layer, MailRoute.layer, MailDomains.layer)),
+  Layer.provideMerge(Layer.mergeAll(MailComposer.layer, MailGates.layer, MailDomains.layer)),
+  Layer.provideMerge(MailRoute.layer),
   Layer.provideMerge(Layer.mergeAll(settings, Suppressions.layer, UnsubscribeTokens.layer, ReturnPaths.layer))
 )
 

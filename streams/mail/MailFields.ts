@@ -10,7 +10,8 @@ export interface MailAttachment {
   /** without directories */
   readonly filename: string
   readonly contentType: string
-  readonly content: Buffer
+  /** no `Buffer` where a thread has read the mail */
+  readonly content: Uint8Array<ArrayBuffer>
   /** by which the HTML shows it, as `cid:…`, without angle brackets */
   readonly contentId?: string
 }

@@ -119,7 +119,8 @@ const readAttachments = (value: unknown): Read<ReadonlyArray<MailAttachment>> =>
   if (value === undefined) return Result.succeed([])
   if (!Array.isArray(value)) return fault("attachments", "expected a list of {filename, content}")
   if (value.length > attachmentsMax) return fault("attachments", `at most ${attachmentsMax}`)
-  return Result.all(value.map((item, index) => readAttachment(`attachments[${index}]`, item)))
+  // A hole of a sparse array counts as undefined.
+  return Result.all(Array.from(value, (item, index) => readAttachment(`attachments[${index}]`, item)))
 }
 
 const readAttachment = (field: string, value: unknown): Read<MailAttachment> => {

@@ -36,6 +36,7 @@ layer(server, { excludeTestServices: true, timeout: 120_000 })("signalbox mail",
         /^Order 7 [\s\S]*ada@example\.org +sent/
       )
       assert.include((yield* run(["inbox"], key)).out, "Order 7")
+      assert.match((yield* run(["list"], key)).out, new RegExp(`^ID [\\s\\S]*^${id} .*Order 7`, "m"))
       const without = yield* run(["send", ...envelope], key)
       assert.deepStrictEqual(
         [without.code, without.err.trim()],

@@ -1,8 +1,13 @@
+import { rmSync } from "node:fs"
+import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { deleteOldMail } from "#src/mail/emails/OldMail.ts"
+import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
+import { TestStores } from "#test/harness/TestStores.ts"
+import { hurry } from "./RelayedServer.ts"
 import { live, makeStage } from "./Stage.ts"
 
 /** Makes a mail older, with its copies in the inbox. */
@@ -80,6 +85,45 @@ layer(TestServer.own({}), live)("old mail", (it) => {
       yield* Effect.forEach(ids, (id) => age(id, 30))
       yield* deleteOldMail
       assert.deepStrictEqual(yield* statuses, [404, 404])
+    })
+  )
+
+  it.effect("whose body cannot be read waits without an attempt, says so, and expires", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const { dataDir } = yield* TestStores
+      const { read, sent } = yield* makeStage
+      const content = Buffer.alloc(100_000, "lost").toString("base64")
+      const ahead = new Date(Date.now() + 3_600_000).toISOString()
+      const id = yield* sent({ attachments: [{ filename: "a.bin", content }], send_at: ahead })
+      const [{ hash } = { hash: "" }] = yield* sql<{ hash: string }>`SELECT encode(sha256, 'hex') AS hash
+        FROM mail_messages WHERE id = ${id}`
+      rmSync(join(dataDir, "blobs", hash.slice(0, 2), hash.slice(2, 4), hash))
+      yield* sql`UPDATE jobs SET not_before = NULL WHERE queue = 'mail'
+        AND id IN (SELECT id FROM mail_deliveries WHERE message_id = ${id})`
+      const stateOf = Effect.map(read(id), ({ recipients: [recipient] }) => [
+        recipient?.status,
+        recipient?.attempts,
+        recipient?.last_reply
+      ])
+      const reply = "its body cannot be read now"
+      yield* eventually(
+        "it was tried",
+        Effect.andThen(
+          hurry,
+          Effect.map(stateOf, ([, , last]) => last === reply)
+        )
+      )
+      assert.deepStrictEqual(yield* stateOf, ["queued", 0, reply])
+      yield* age(id, 3.1)
+      yield* eventually(
+        "it expires",
+        Effect.andThen(
+          hurry,
+          Effect.map(stateOf, ([status]) => status === "expired")
+        )
+      )
+      assert.deepStrictEqual(yield* stateOf, ["expired", 1, reply])
     })
   )
 })

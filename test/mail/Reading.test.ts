@@ -64,6 +64,20 @@ layer(TestServer.shared, live)("a list of mails", (it) => {
     })
   )
 
+  it.effect("and a mail in it is waited for up to 30 seconds, until its first attempts have ended", () =>
+    Effect.gen(function* () {
+      const { get, read, sent } = yield* makeStage
+      const id = yield* sent()
+      const began = performance.now()
+      assert.strictEqual((yield* read(id, 30)).recipients[0]?.status, "sent")
+      const waits = yield* sent({ send_at: later })
+      assert.strictEqual((yield* read(waits, 1)).recipients[0]?.status, "queued")
+      assert.isAtLeast(performance.now() - began, 1_000)
+      for (const wait of ["31", "-1", "x"])
+        assert.strictEqual((yield* get(`/${id}?wait=${wait}`)).status, 400, wait)
+    })
+  )
+
   it.effect("and its mails are their owner's alone", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

@@ -1,10 +1,11 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql/SqlClient"
 import PostalMime from "postal-mime"
 import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { jobsOf } from "./RelayedServer.ts"
-import { live, makeStage } from "./Stage.ts"
+import { live, makeStage, metric, type ReadEmail } from "./Stage.ts"
 
 interface Listed {
   readonly emails: ReadonlyArray<{ readonly id: string; readonly address: string }>
@@ -75,6 +76,29 @@ layer(TestServer.shared, live)("a mail", (it) => {
     })
   )
 
+  it.effect("of 64 KiB is in its row, one of a byte more is a blob", () =>
+    Effect.gen(function* () {
+      const { get, sent } = yield* makeStage
+      const sql = yield* SqlClient
+      const line = "Hello, Ada.\r\n"
+      const stored = Effect.fnUntraced(function* (lines: number, padding: number) {
+        const id = yield* sent({ text: line.repeat(lines), headers: { "X-Padding": "x".repeat(padding) } })
+        const [row] = yield* sql<{
+          size: number
+          isInRow: boolean
+        }>`SELECT size, bytes IS NOT NULL AS "isInRow"
+          FROM mail_messages WHERE id = ${id}`
+        assert.strictEqual((yield* get(`/${id}/raw`)).bytes.length, row?.size)
+        return [row?.size ?? 0, row?.isInRow] as const
+      })
+      const [least] = yield* stored(1, 1)
+      const lines = 1 + Math.floor((64 * 1024 - least) / line.length)
+      const padding = 1 + ((64 * 1024 - least) % line.length)
+      assert.deepStrictEqual(yield* stored(lines, padding), [64 * 1024, true])
+      assert.deepStrictEqual(yield* stored(lines, padding + 1), [64 * 1024 + 1, false])
+    })
+  )
+
   it.effect("is accepted once under an Idempotency-Key, and another body is 409", () =>
     Effect.gen(function* () {
       const { get, post } = yield* makeStage
@@ -102,8 +126,13 @@ layer(TestServer.shared, live)("a mail", (it) => {
       const to = Array.from({ length: 50 }, (_, index) => `r${index}@example.org`).join(",")
       // They are not to be in the way of the next test's.
       const later = { to, send_at: new Date(Date.now() + 3_600_000).toISOString() }
-      for (let sent = 0; sent < 600; sent += 50) assert.strictEqual((yield* post(later)).status, 200)
-      const refused = yield* post(later)
+      const began = performance.now()
+      let accepted = 0
+      let refused = yield* post(later)
+      for (; refused.status === 200; refused = yield* post(later)) accepted += 50
+      assert.isAtLeast(accepted, 600)
+      // Five more come free in each second that it took.
+      assert.isAtMost(accepted, 600 + (5 * (performance.now() - began)) / 1_000)
       assert.deepStrictEqual(
         [refused.status, (refused.json as { error?: string }).error],
         [429, "Sending limit reached (300 recipients per minute)"]
@@ -156,6 +185,23 @@ layer(TestServer.shared, live)("the sandbox", (it) => {
     })
   )
 
+  it.effect("takes mail to complaint@…, complains of it, and suppresses the address", () =>
+    Effect.gen(function* () {
+      const { get, sent, tried } = yield* makeStage
+      const to = "Complaint@example.org"
+      const statusOf = ({ recipients }: ReadEmail) => recipients[0]?.status
+      assert.strictEqual(statusOf(yield* tried(yield* sent({ to }))), "sent")
+      const { suppressions } = (yield* get("/suppressions")).json as {
+        readonly suppressions: ReadonlyArray<{ readonly address: string; readonly reason: string }>
+      }
+      assert.deepStrictEqual(
+        suppressions.map(({ address, reason }) => [address, reason]),
+        [["complaint@example.org", "complaint"]]
+      )
+      assert.strictEqual(statusOf(yield* tried(yield* sent({ to }))), "suppressed")
+    })
+  )
+
   it.effect("is emptied, and a mail that waits is canceled", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer
@@ -195,6 +241,29 @@ layer(TestServer.own({ limits: { mailSandboxSlowMillis: 1_000 } }), live)(
         )
         assert.strictEqual((yield* read(id)).recipients[0]?.status, "canceled")
         assert.strictEqual(((yield* get("/inbox")).json as Listed).meta.total, 0)
+      })
+    )
+
+    it.effect("of more than 256 KiB of JSON is read in a thread", () =>
+      Effect.gen(function* () {
+        const threads = metric('signalbox_workers{isolation="thread"}')
+        const { post } = yield* makeStage
+        const unread = (kibibytes: number) => ({ ignored: "x".repeat(kibibytes * 1024) })
+        assert.strictEqual((yield* post(unread(250))).status, 200)
+        assert.strictEqual(yield* threads, 0)
+        assert.strictEqual((yield* post(unread(256))).status, 200)
+        assert.strictEqual(yield* threads, 1)
+      })
+    )
+
+    it.effect("that is read in a thread and composed in place has its attachment", () =>
+      Effect.gen(function* () {
+        const { get, sent } = yield* makeStage
+        const content = Buffer.alloc(200 * 1024, "0123456789")
+        const id = yield* sent({ attachments: [{ filename: "a.bin", content: content.toString("base64") }] })
+        const { bytes } = yield* get(`/${id}/raw`)
+        const { attachments } = yield* Effect.promise(() => PostalMime.parse(bytes))
+        assert.isTrue(content.equals(Buffer.from(attachments[0]?.content as ArrayBuffer)))
       })
     )
   }

@@ -2,32 +2,35 @@ import { Resolver } from "node:dns/promises"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { authenticate, type DNSResolver } from "mailauth"
+import { SqlClient } from "effect/sql/SqlClient"
+import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { DnsServer } from "./DnsServer.ts"
-import { impatient, Relay, smtpServerAt, withLogin } from "./RelayedServer.ts"
+import { hurry, impatient, Relay, smtpServerAt, withLogin } from "./RelayedServer.ts"
 import { startSink } from "./SmtpSink.ts"
 import { live, makeStage, plain, type ReadEmail } from "./Stage.ts"
 
 const baseUrl = "https://signalbox.test"
 
-/** A server by https whose users send by a relay, from domains of theirs and from `everybody.test`. */
-const signing = Layer.unwrap(
-  Effect.gen(function* () {
-    const { address } = yield* DnsServer
-    return TestServer.own({
-      baseUrl,
-      smtpServer: smtpServerAt(yield* Relay),
-      mailDomains: {
-        spf: [],
-        bounceDomain: undefined,
-        hostname: undefined,
-        fromDomains: new Set(["everybody.test"]),
-        nameServers: [address]
-      },
-      limits: impatient
+/** A server at an address whose users send by a relay, from domains of theirs and from `everybody.test`. */
+const signingAt = (baseUrl: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { address } = yield* DnsServer
+      return TestServer.own({
+        baseUrl,
+        smtpServer: smtpServerAt(yield* Relay),
+        mailDomains: {
+          spf: [],
+          bounceDomain: undefined,
+          hostname: undefined,
+          fromDomains: new Set(["everybody.test"]),
+          nameServers: [address]
+        },
+        limits: impatient
+      })
     })
-  })
-).pipe(Layer.provideMerge(Layer.mergeAll(DnsServer.layer, Layer.effect(Relay, startSink(withLogin())))))
+  ).pipe(Layer.provideMerge(Layer.mergeAll(DnsServer.layer, Layer.effect(Relay, startSink(withLogin())))))
 
 /** An owner of a domain that is verified, and the messages that the relay has had from them. */
 const makeSender = Effect.fnUntraced(function* (domain: string) {
@@ -89,7 +92,7 @@ const makeVerdicts = Effect.map(DnsServer, ({ address }) => {
 const oneClick = "List-Unsubscribe=One-Click"
 const ownUrl = "https://shop.example/out?ada"
 
-layer(signing, live)("mail of a verified domain", (it) => {
+layer(signingAt(baseUrl), live)("mail of a verified domain", (it) => {
   it.effect(
     "is signed for each recipient; bulk mail has a link of one click of their own, and it is covered",
     () =>
@@ -164,6 +167,61 @@ layer(signing, live)("mail of a verified domain", (it) => {
     })
   )
 
+  it.effect("is signed where its body is long, too", () =>
+    Effect.gen(function* () {
+      const { messageTo, sent, tried } = yield* makeSender("long.test")
+      const verdicts = yield* makeVerdicts
+      const content = Buffer.alloc(1024 * 1024, "0123456789 ").toString("base64")
+      const to = ["a@long.example", "b@long.example"]
+      const attachments = [{ filename: "a.bin", content }]
+      yield* tried(yield* sent({ from: "shop@long.test", to: to.join(), attachments }))
+      for (const address of to)
+        assert.deepStrictEqual(
+          (yield* verdicts(messageTo(address))).map(({ verdict }) => verdict),
+          ["long.test pass"]
+        )
+    })
+  )
+
+  it.effect(
+    "whose key cannot be read is an error in the log, tried again with growing pauses, and expires",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const { logged } = yield* TestServer
+        const { read, sent, tried } = yield* makeSender("spoilt.test")
+        yield* sql`UPDATE mail_domains SET private_key = '\\x00' WHERE name = 'spoilt.test'`
+        const isSpoilt = ({ recipients }: ReadEmail) =>
+          recipients[0]?.status === "deferred" &&
+          recipients[0].last_reply === "an internal error; the log of the server has it"
+        let id = ""
+        yield* eventually(
+          "the key is not known any more",
+          Effect.gen(function* () {
+            id = yield* sent({ from: "shop@spoilt.test" })
+            return isSpoilt(yield* tried(id))
+          })
+        )
+        assert.strictEqual((yield* read(id)).recipients[0]?.attempts, 1)
+        assert.isTrue(logged().some((line) => line.includes("An attempt at a mail failed")))
+        yield* eventually(
+          "the second attempt",
+          Effect.andThen(
+            hurry,
+            Effect.map(read(id), ({ recipients }) => recipients[0]?.attempts === 2)
+          )
+        )
+        yield* sql`UPDATE mail_messages SET created_at = now() - interval '73 hours' WHERE id = ${id}`
+        yield* eventually(
+          "it expires",
+          Effect.andThen(
+            hurry,
+            Effect.map(read(id), ({ recipients }) => recipients[0]?.status === "expired")
+          )
+        )
+      })
+  )
+
   it.effect("may be sent by its owner alone, and says nothing of it in the log", () =>
     Effect.gen(function* () {
       const { logged } = yield* TestServer
@@ -181,6 +239,27 @@ layer(signing, live)("mail of a verified domain", (it) => {
       const log = logged().join("\n")
       for (const secret of [owner.key, "open sesame", text, "a-subject", "PRIVATE KEY"])
         assert.notInclude(log, secret)
+    })
+  )
+})
+
+layer(signingAt("http://signalbox.test"), live)("mail of a server without https", (it) => {
+  it.effect("has the sender's own unsubscribe URL alone, though it is signed", () =>
+    Effect.gen(function* () {
+      const { headsOf, messageTo, sent } = yield* makeSender("plain.test")
+      const verdicts = yield* makeVerdicts
+      const from = "news@plain.test"
+      const own = yield* headsOf(
+        yield* sent({ from, to: "a@five.test", headers: { "X-Unsubscribe-URL": ownUrl } })
+      )
+      assert.strictEqual(own.get("a@five.test")?.get("list-unsubscribe"), `<${ownUrl}>`)
+      assert.isFalse(own.get("a@five.test")?.has("list-unsubscribe-post"))
+      assert.deepStrictEqual(
+        (yield* verdicts(messageTo("a@five.test"))).map(({ verdict }) => verdict),
+        ["plain.test pass"]
+      )
+      const none = yield* headsOf(yield* sent({ from, to: "b@five.test", unsubscribe: true }))
+      assert.isFalse(none.get("b@five.test")?.has("list-unsubscribe"))
     })
   )
 })

@@ -52,3 +52,13 @@ export const makeStageOf = Effect.fnUntraced(function* (role: "user" | "admin") 
 })
 
 export const makeStage = makeStageOf("user")
+
+/** The value of the line of `/metrics` that begins so. */
+export const metric = (name: string) =>
+  Effect.flatMap(TestServer, ({ ask }) =>
+    Effect.map(ask("GET", "/metrics"), ({ bytes }) => {
+      const lines = Buffer.from(bytes).toString().split("\n")
+      const line = lines.find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
+      return line === undefined ? undefined : Number(line.split(" ").at(-1))
+    })
+  )

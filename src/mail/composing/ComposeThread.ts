@@ -1,14 +1,9 @@
 import type { JobModule } from "#src/infra/workers/Job.ts"
 import { composeMail, type MailToCompose } from "./Compose.ts"
 
-/** Composes one message. The bytes of attachments have come as `Uint8Array`. */
-export const job: JobModule = async (ask) => {
+/** Composes one message. */
+export const job: JobModule = (ask) => {
   // MailComposer.ts is this module's other half.
-  const { fields, ...mail } = ask as MailToCompose
-  const attachments = fields.attachments.map((attachment) => ({
-    ...attachment,
-    content: Buffer.from(attachment.content)
-  }))
-  const message = new Uint8Array(await composeMail({ ...mail, fields: { ...fields, attachments } }))
+  const message = new Uint8Array(composeMail(ask as MailToCompose))
   return { answer: message, transfer: [message.buffer] }
 }

@@ -10,7 +10,7 @@ import type { HtmlAsk } from "./HtmlTextWorker.ts"
 
 /** Numbers of composition. */
 export const composingLimits = {
-  /** texts and attachments of more bytes are composed in a thread … */
+  /** JSON of more bytes is read in a thread, and texts and attachments are composed in one … */
   inPlaceBytes: 256 * 1024,
   /** … which is given so long, and this heap; bytes of attachments are not part of it */
   composeMillis: 30_000,
@@ -110,7 +110,7 @@ export class MailComposer extends Context.Service<
         const whole = { ...mail, fields: { ...fields, text } }
         const message = yield* sizeOf(whole.fields) > composingLimits.inPlaceBytes
           ? inThread(whole)
-          : Effect.promise(() => composeMail(whole))
+          : Effect.sync(() => composeMail(whole))
         if (message.length > mailBytes) return yield* tooLarge
         return message
       })

@@ -87,14 +87,9 @@ export const make = Effect.gen(function* () {
 
   /**
    * Writes an attempt down with the state that it leads to. A delivery that was canceled meanwhile stays so, and one that
-   * another process has gone on with is left to it.
+   * another process has gone on with is left to it: the answer is false.
    */
-  const attemptedOnce = yield* gathering(bounds, (ends: ReadonlyArray<End>) =>
-    Effect.as(
-      statements.attempted(ends),
-      ends.map(() => undefined)
-    )
-  )
+  const attemptedOnce = yield* gathering(bounds, statements.attempted)
   /** While Postgres is away the reply is known here alone: forgotten, it would have the mail sent twice. */
   const insistently = <A, E>(write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.retry(write, {
@@ -124,10 +119,13 @@ export const make = Effect.gen(function* () {
       WHERE id = ${id} AND ended_at IS NULL AND attempts < ${attempt} AND (${isMarked} OR EXISTS (
         SELECT FROM jobs j WHERE j.queue = ${mailDeliveries.name} AND j.id = ${jobId} AND j.attempts = ${jobAttempt}))`)
 
-  /** It ends without an attempt. */
+  /** It ends without an attempt. False: it had ended already. */
   const endedUntried = (id: string, status: "suppressed" | "canceled", reason: string) =>
-    sql`UPDATE mail_deliveries SET status = ${status}, last_reply = ${reason},
-      next_attempt_at = NULL, ended_at = now() WHERE id = ${id} AND ended_at IS NULL`
+    Effect.map(
+      sql`UPDATE mail_deliveries SET status = ${status}, last_reply = ${reason},
+        next_attempt_at = NULL, ended_at = now() WHERE id = ${id} AND ended_at IS NULL RETURNING id`,
+      ({ length }) => length > 0
+    )
 
   /** The sandbox's copy is there once, with the end of its delivery; not where that was canceled. */
   const toInbox = ({ address, id, message_id }: DeliveryRow, owner: string, head: Uint8Array) =>
@@ -143,7 +141,8 @@ export const make = Effect.gen(function* () {
     attempted: (end: End) => insistently(attemptedOnce(end)),
     insistently,
     /** `attempted` as a part of the transaction that has ended the job: its turn was looked at there */
-    attemptedWithin: (end: End) => statements.attempted([{ ...end, isMarked: true }]),
+    attemptedWithin: (end: End) =>
+      Effect.map(statements.attempted([{ ...end, isMarked: true }]), ([isWritten]) => isWritten === true),
     endedUntried,
     toInbox,
     untried
@@ -151,6 +150,18 @@ export const make = Effect.gen(function* () {
 })
 
 export type DeliveryRecords = Effect.Success<typeof make>
+
+interface Identified {
+  readonly id: string
+}
+
+/** Which of those that were asked for are among the rows that a statement changed. */
+const areIn =
+  (asked: ReadonlyArray<Identified>) =>
+  (rows: ReadonlyArray<Identified>): ReadonlyArray<boolean> => {
+    const changed = new Set(rows.map(({ id }) => id))
+    return asked.map(({ id }) => changed.has(id))
+  }
 
 /** Rows are locked by id: two statements wait for each other, and never in a circle. */
 const makeStatements = (sql: SqlClient, replyCharacters: number) => ({
@@ -185,14 +196,13 @@ const makeStatements = (sql: SqlClient, replyCharacters: number) => ({
           WHERE d.ended_at IS NULL AND d.ending_attempt IS NULL ORDER BY d.id FOR UPDATE OF d)
         UPDATE mail_deliveries d SET status = 'sending', ending_attempt = l.attempt FROM locked l WHERE d.id = l.id
         RETURNING d.id`,
-      (rows) => {
-        const marked = new Set(rows.map(({ id }) => id))
-        return marks.map(({ id }) => marked.has(id))
-      }
+      areIn(marks)
     ),
 
-  attempted: (ends: ReadonlyArray<End>): Effect.Effect<unknown, SqlError> =>
-    sql`WITH asked AS (
+  /** Whether each was written. */
+  attempted: (ends: ReadonlyArray<End>): Effect.Effect<ReadonlyArray<boolean>, SqlError> =>
+    Effect.map(
+      sql<{ id: string }>`WITH asked AS (
         SELECT * FROM unnest(${ends.map(({ id }) => id)}::text[], ${ends.map(({ attempt }) => attempt)}::integer[],
           ${ends.map(({ route }) => route)}::text[], ${ends.map(({ outcome }) => outcome)}::text[],
           ${ends.map(({ reply }) => reply.slice(0, replyCharacters))}::text[],
@@ -213,5 +223,7 @@ const makeStatements = (sql: SqlClient, replyCharacters: number) => ({
         last_reply = l.reply, last_attempt_at = now(),
         next_attempt_at = CASE WHEN l.next_millis >= 0 THEN now() + l.next_millis * interval '1 millisecond' END,
         ended_at = CASE WHEN l.next_millis < 0 THEN now() END
-      FROM locked l WHERE d.id = l.id`
+      FROM locked l WHERE d.id = l.id RETURNING d.id`,
+      areIn(ends)
+    )
 })

@@ -1,8 +1,7 @@
-import { Clock, Effect, Layer } from "effect"
+import { Clock, Effect, Layer, Result } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { TimeoutError } from "effect/Cause"
 import type { SqlError } from "effect/sql/SqlError"
-import type { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import type { MailAttempt, MailStatus } from "#schemas/mail/Email.ts"
 import { Users } from "#src/accounts/Users.ts"
 import { AppConfig } from "#src/Config.ts"
@@ -103,6 +102,7 @@ const turnOf = ({ attempt, isMarked, job, row }: Turn) => ({
 /** Ends of deliveries, as rows and as numbers. */
 const makeRecorded = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryRecords) {
   const { limits } = yield* AppConfig
+  const sql = yield* SqlClient
   const metrics = yield* MailMetrics.make
   const route = yield* MailRoute
 
@@ -113,23 +113,28 @@ const makeRecorded = Effect.fnUntraced(function* (records: DeliveryRecords.Deliv
     reply,
     beganMillis: turn.beganMillis
   })
+  /** An end that is written in a transaction counts once that is committed. */
+  const counted = (status: MailStatus, write: Effect.Effect<boolean, SqlError>) =>
+    Effect.flatMap(write, (isWritten) =>
+      isWritten ? sql.afterCommit(Effect.sync(() => metrics.ended(status))) : Effect.void
+    )
   return {
     noted,
     /**
      * The row has its end before the job does: where this process dies between, the job's next turn finds the delivery
      * ended.
      */
-    ended: (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string) => {
-      metrics.ended(status)
-      return Effect.as(
+    ended: (turn: Turn, outcome: MailAttempt["outcome"], status: MailStatus, reply: string) =>
+      Effect.map(
         records.attempted({ ...noted(turn, outcome, reply), status, nextMillis: null }),
-        done()
-      )
-    },
-    endedUntried: ({ row }: Turn, status: "suppressed" | "canceled", reason: string): Outcome => {
-      metrics.ended(status)
-      return done(records.endedUntried(row.id, status, reason))
-    },
+        (isWritten) => {
+          if (isWritten) metrics.ended(status)
+          return done()
+        }
+      ),
+    endedUntried: ({ row }: Turn, status: "suppressed" | "canceled", reason: string): Outcome =>
+      done(counted(status, records.endedUntried(row.id, status, reason))),
+    counted,
     /** how long it may still be tried */
     leftMillis: ({ row }: Turn): number =>
       row.due_millis + limits.mailRetryHours * hourMillis - row.now_millis
@@ -160,7 +165,7 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
   const { mailOnUnknown } = yield* AppConfig
   const metrics = yield* MailMetrics.make
   const route = yield* MailRoute
-  const { ended, endedUntried, leftMillis, noted } = yield* makeRecorded(records)
+  const { counted, ended, endedUntried, leftMillis, noted } = yield* makeRecorded(records)
   const { down, refused } = yield* makeRests(records)
 
   /** It is tried again, unless it is too old by then. */
@@ -170,22 +175,17 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
     yield* records.attempted({ ...noted(turn, outcome, reply), status: "deferred", nextMillis: afterMillis })
     return again(reply, afterMillis)
   })
-  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, StoreFault> => {
-    metrics.unknown()
-    return mailOnUnknown === "hold"
-      ? ended(turn, "unknown", "unknown", reply)
-      : deferred(turn, "unknown", reply)
-  }
+  const unknown = (turn: Turn, reply: string): Effect.Effect<Outcome, StoreFault> =>
+    Effect.tap(
+      mailOnUnknown === "hold" ? ended(turn, "unknown", "unknown", reply) : deferred(turn, "unknown", reply),
+      () => Effect.sync(metrics.unknown)
+    )
   const { bounced, complained, inboxed } = yield* makeConsequences(records)
 
   /** The copy in the inbox is there with the end of its delivery, so that it is there once. */
   const sentToInbox = (turn: Turn, reply: string): Outcome => {
-    metrics.ended("sent")
-    const recorded = records.attemptedWithin({
-      ...noted(turn, "sent", reply),
-      status: "sent",
-      nextMillis: null
-    })
+    const end = { ...noted(turn, "sent", reply), status: "sent", nextMillis: null } as const
+    const recorded = counted("sent", records.attemptedWithin(end))
     return done(Effect.all([inboxed(turn), complained(turn), recorded], { discard: true }))
   }
 
@@ -202,6 +202,7 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
       case "Unknown":
         return Effect.andThen(inboxed(turn), unknown(turn, handed.reply))
       case "RouteDown":
+      case "SenderRefused":
         return down(turn, handed.reply)
       case "Withdrawn":
         return Effect.succeed(withdrawn(0))
@@ -212,6 +213,14 @@ const makeEnds = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryR
     unknown,
     refused,
     endedUntried,
+    /** The store of its body, or what signs it, is away: it waits as for a next hop. */
+    unreadable: (turn: Turn) => down(turn, "its body cannot be read now"),
+    /**
+     * An error in the program, which may come again each time: the pauses grow, and there is an end. Behind the mark the
+     * message may have gone.
+     */
+    broken: (turn: Turn) =>
+      turn.isMarked ? unknown(turn, internalError) : deferred(turn, "deferred", internalError),
     tooOld: (turn: Turn) => ended(turn, "deferred", "expired", "its body is not kept any more")
   }
 })
@@ -232,38 +241,56 @@ const makeIsDeleted = Effect.gen(function* () {
     )
 })
 
-const makeHandle = Effect.gen(function* () {
-  const returnPaths = yield* ReturnPaths
-  const records = yield* DeliveryRecords.make
+/** Hands a delivery's copy to the next hop. */
+const makeHandOver = Effect.fnUntraced(function* (records: DeliveryRecords.DeliveryRecords) {
   const route = yield* MailRoute
-  const { limits } = yield* AppConfig
-  const reasonOf = yield* gathering(DeliveryRecords.gatheringBounds(limits), yield* makeReasons)
-  const isDeleted = yield* makeIsDeleted
   const headOf = yield* RecipientHead.make
-  const ends = yield* makeEnds(records)
-  const gates = yield* MailGates
   const metrics = yield* MailMetrics.make
 
-  const handOver = Effect.fnUntraced(function* (turn: Turn) {
-    const { job, row } = turn
+  /** The parts of the copy; undefined: they are not kept any more. */
+  const partsOf = Effect.fnUntraced(function* ({ job, row }: Turn) {
     const message = yield* records.messageOf(row)
-    if (message === undefined) return missing
-    turn.head = yield* headOf(row, job.payload.owner, message)
+    return message && ([yield* headOf(row, job.payload.owner, message), message] as const)
+  })
+
+  return Effect.fnUntraced(function* (turn: Turn, from: string) {
+    const { job, row } = turn
+    const parts = yield* Effect.result(partsOf(turn))
+    if (Result.isFailure(parts)) {
+      yield* Effect.logDebug("A mail waits for its body", parts.failure)
+      return unreadable
+    }
+    if (parts.success === undefined) return missing
+    turn.head = parts.success[0]
     const began = performance.now()
     const handed = yield* route.handOver({
       deliveryId: row.id,
       owner: job.payload.owner,
       messageId: row.message_id,
-      envelope: { from: returnPaths.addressOf(row.id) ?? row.from_address, to: row.address },
-      message: [turn.head, message],
+      envelope: { from, to: row.address },
+      message: parts.success,
       ending: records.ending(turnOf(turn)).pipe(
-        Effect.orDie,
-        Effect.tap((isMarked) => Effect.sync(() => (turn.isMarked = isMarked)))
+        Effect.tap((isMarked) => Effect.sync(() => (turn.isMarked = isMarked))),
+        // The last byte stays here. Where the mark was set nonetheless, the next turn tells of it.
+        Effect.catch((error) => Effect.as(waitsForStore(error), false))
       )
     })
     metrics.attempted(performance.now() - began)
     return handed
   })
+})
+
+const waitsForStore = ({ message }: StoreFault) => Effect.logDebug("A mail waits for its store", message)
+
+const makeHandle = Effect.gen(function* () {
+  const returnPaths = yield* ReturnPaths
+  const records = yield* DeliveryRecords.make
+  const { limits } = yield* AppConfig
+  const reasonOf = yield* gathering(DeliveryRecords.gatheringBounds(limits), yield* makeReasons)
+  const isDeleted = yield* makeIsDeleted
+  const handOver = yield* makeHandOver(records)
+  const ends = yield* makeEnds(records)
+  const gates = yield* MailGates
 
   const attempt = Effect.fnUntraced(function* (job: MailJob) {
     const row = yield* records.read(job.lane)
@@ -276,19 +303,32 @@ const makeHandle = Effect.gen(function* () {
     if (yield* isDeleted(owner)) return ends.endedUntried(turn, "canceled", "its sender was deleted")
     const reason = yield* reasonOf({ owner, address: row.address, isBulk: row.is_bulk })
     if (reason !== undefined) return ends.endedUntried(turn, "suppressed", reason)
-    const handed = yield* gates.through({ owner, address: row.address }, handOver(turn))
+    const from = returnPaths.addressOf(row.id) ?? row.from_address
+    const bytes = row.bytes === null ? row.size : 0
+    const entrant = { owner, address: row.address, senderDomain: domainOf(from), bytes }
+    const handed = yield* Effect.catchDefect(gates.through(entrant, handOver(turn, from)), (defect) =>
+      Effect.as(Effect.logError("An attempt at a mail failed", defect), broken)
+    )
     if ("restMillis" in handed) return yield* ends.refused(turn, handed)
-    return yield* handed._tag === "Missing" ? ends.tooOld(turn) : ends.of(turn, handed)
+    if (handed._tag === "Missing") return yield* ends.tooOld(turn)
+    if (handed._tag === "Unreadable") return yield* ends.unreadable(turn)
+    return yield* handed._tag === "Broken" ? ends.broken(turn) : ends.of(turn, handed)
   })
 
   return (job: MailJob): Effect.Effect<Outcome> =>
-    Effect.catch(attempt(job), (error: StoreFault | ServiceUnavailable) =>
-      Effect.as(Effect.logDebug("A mail waits for its store", error.message), withdrawn(awayMillis))
-    )
+    Effect.catch(attempt(job), (error) => Effect.as(waitsForStore(error), withdrawn(awayMillis)))
 })
 
 /** The message is not kept any more. */
 const missing = { _tag: "Missing" } as const
+
+const unreadable = { _tag: "Unreadable" } as const
+
+const broken = { _tag: "Broken" } as const
+
+const internalError = "an internal error; the log of the server has it"
+
+const domainOf = (address: string): string => address.slice(address.lastIndexOf("@") + 1).toLowerCase()
 
 /** A copy has no headers of its own. */
 const noHead = Buffer.alloc(0)

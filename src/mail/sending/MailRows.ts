@@ -10,6 +10,7 @@ import { Jobs } from "#src/infra/jobs/Jobs.ts"
 import { gathering } from "#src/infra/postgres/Gathering.ts"
 import type { Mailbox, MailFields } from "#streams/mail/MailFields.ts"
 import { mailDeliveries } from "../delivery/MailDeliveries.ts"
+import { MailGates } from "../delivery/MailGates.ts"
 import * as MailMetrics from "../MailMetrics.ts"
 import { makeReasons } from "../suppressions/SuppressedAddresses.ts"
 
@@ -28,7 +29,7 @@ export interface NewMail {
 }
 
 /** Mails that one transaction accepts. */
-const atOnce = 32
+const mailsTogether = 32
 
 /** A delivery for each recipient. */
 const deliveriesOf = ({ caller, fields, id: message, recipients }: NewMail) => {
@@ -45,11 +46,13 @@ const deliveriesOf = ({ caller, fields, id: message, recipients }: NewMail) => {
   }))
 }
 
+type Delivery = ReturnType<typeof deliveriesOf>[number]
+
 /** The rows of accepted mails: they, their deliveries and their jobs. */
 export const make = Effect.gen(function* () {
   const { limits } = yield* AppConfig
   const sql = yield* SqlClient
-  const jobs = yield* Jobs
+  const offer = yield* makeOffer
   const metrics = yield* MailMetrics.make
   const insertMessages = yield* makeInsertMessages
   const reasonsOf = yield* makeReasons
@@ -64,7 +67,9 @@ export const make = Effect.gen(function* () {
     const deliveries = recipients.map((recipient, index) => ({ ...recipient, reason: reasons[index] ?? "" }))
     const column = (name: "id" | "message" | "owner" | "kind" | "address" | "reason") =>
       deliveries.map((delivery) => delivery[name])
-    yield* sql`INSERT INTO mail_deliveries
+    const [{ now_millis: nowMillis = 0 } = {}] = yield* sql<{
+      now_millis: number
+    }>`INSERT INTO mail_deliveries
         (id, message_id, place, user_id, kind, address, status, last_reply, next_attempt_at, ended_at)
       SELECT d.id, d.message, d.place, d.owner, d.kind, d.address,
         CASE d.reason WHEN '' THEN 'queued' ELSE 'suppressed' END, nullif(d.reason, ''),
@@ -73,7 +78,8 @@ export const make = Effect.gen(function* () {
       FROM unnest(${column("id")}::text[], ${column("message")}::text[], ${deliveries.map(({ place }) => place)}::integer[],
         ${column("owner")}::text[], ${column("kind")}::text[], ${column("address")}::text[], ${column("reason")}::text[],
         ${deliveries.map(({ sendAt }) => sendAt?.toISOString() ?? "")}::text[])
-        AS d(id, message, place, owner, kind, address, reason, send_at)`
+        AS d(id, message, place, owner, kind, address, reason, send_at)
+      RETURNING extract(epoch FROM jobs_now())::float8 * 1000 AS now_millis`
     const due = deliveries.filter(({ reason }) => reason === "")
     const suppressed = deliveries.length - due.length
     yield* sql.afterCommit(
@@ -81,20 +87,12 @@ export const make = Effect.gen(function* () {
         for (let n = 0; n < suppressed; n++) metrics.ended("suppressed")
       })
     )
-    yield* jobs.offer(
-      mailDeliveries,
-      due.map(({ id, message, owner, sendAt }) => ({
-        id,
-        lane: id,
-        payload: { message, owner },
-        ...(sendAt !== undefined && { notBefore: sendAt })
-      }))
-    )
+    yield* offer(due, nowMillis)
   })
 
   /** Sends that come together share a transaction. A send that was given up meanwhile is not written. */
   const insertTogether = yield* gathering(
-    { most: atOnce, millis: limits.mailSendMillis },
+    { most: mailsTogether, atOnce: 2, millis: limits.mailSendMillis },
     (mails: Array.NonEmptyReadonlyArray<NewMail>, areWanted) =>
       sql.withTransaction(
         Effect.gen(function* () {
@@ -111,6 +109,26 @@ export const make = Effect.gen(function* () {
     /** in the caller's transaction */
     insert: (mail: NewMail, blob?: NewBlob) => insertAll([mail], blob)
   }
+})
+
+/** The jobs of deliveries. `nowMillis`: by the clock of Postgres, which those of jobs go by. */
+const makeOffer = Effect.gen(function* () {
+  const jobs = yield* Jobs
+  const gates = yield* MailGates
+  // A thousand mails to a domain that hangs would be refused one after the other, before anybody else's had a turn.
+  const dueAt = ({ address, owner, sendAt }: Delivery, nowMillis: number): Date | undefined => {
+    const untilTurn = sendAt === undefined ? gates.untilTurn(owner, address) : 0
+    return untilTurn > 0 ? new Date(nowMillis + untilTurn) : sendAt
+  }
+  return (deliveries: ReadonlyArray<Delivery>, nowMillis: number) =>
+    jobs.offer(
+      mailDeliveries,
+      deliveries.map((delivery) => {
+        const { id, message, owner } = delivery
+        const notBefore = dueAt(delivery, nowMillis)
+        return { id, lane: id, payload: { message, owner }, ...(notBefore !== undefined && { notBefore }) }
+      })
+    )
 })
 
 const makeInsertMessages = Effect.gen(function* () {

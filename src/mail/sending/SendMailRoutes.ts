@@ -12,20 +12,22 @@ import { FairShares } from "#src/infra/shares/FairShares.ts"
 import { Workers } from "#src/infra/workers/Workers.ts"
 import { type ReadMail, readMailJson } from "#streams/mail/MailJson.ts"
 import type { MailFields } from "#streams/mail/MailFields.ts"
+import { composingLimits } from "../composing/MailComposer.ts"
 import { Mail } from "./Mail.ts"
 
 const module = new URL("./MailThread.ts", import.meta.url)
 
 const notJson = UnsupportedMediaType.of("Content-Type must be application/json")
 
-/** Reads the JSON of a mail: short ones at once, long ones and those of many values in a thread. */
+/** Reads the JSON of a mail: short ones at once, those of more than 256 KiB or of many values in a thread. */
 const makeReader = Effect.gen(function* () {
   const workers = yield* Workers
   const { limits } = yield* AppConfig
   return (owner: string, bytes: Uint8Array<ArrayBuffer>): Effect.Effect<MailFields, Problem> =>
     Effect.gen(function* () {
       const nowMillis = yield* Clock.currentTimeMillis
-      const read: ReadMail = isForThread(bytes, limits)
+      const isLong = bytes.length > composingLimits.inPlaceBytes || isForThread(bytes, limits)
+      const read: ReadMail = isLong
         ? // MailThread.ts is this module's other half.
           ((yield* readInThread(workers, limits, { owner, module, bytes, more: { nowMillis } })) as ReadMail)
         : Result.match(readMailJson(bytes, nowMillis), {

@@ -1,5 +1,6 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import { Egress } from "#src/infra/egress/Egress.ts"
 import type { Limits } from "#src/Limits.ts"
@@ -27,7 +28,7 @@ export class MailRoute extends Context.Service<MailRoute, Transport>()("signalbo
       const sql = yield* SqlClient
       const tries = (id: string) =>
         Effect.map(
-          Effect.orDie(sql<{ attempts: number }>`SELECT attempts FROM mail_deliveries WHERE id = ${id}`),
+          sql<{ attempts: number }>`SELECT attempts FROM mail_deliveries WHERE id = ${id}`,
           ([row]) => row?.attempts ?? 0
         )
       return makeSandbox(tries, limits)
@@ -36,6 +37,7 @@ export class MailRoute extends Context.Service<MailRoute, Transport>()("signalbo
 }
 
 const accepted: Handed = { _tag: "Sent", reply: "250 2.0.0 the sandbox took it" }
+const withdrawn: Handed = { _tag: "Withdrawn" }
 
 /** Local parts that play a server's part. Source: contract/mail#sandbox. */
 const partOf = (address: string): string => address.slice(0, address.lastIndexOf("@")).toLowerCase()
@@ -45,12 +47,12 @@ const partOf = (address: string): string => address.slice(0, address.lastIndexOf
  * unknown but that of `lost@…`. `tries` counts the earlier ones of a delivery.
  */
 const makeSandbox = (
-  tries: (deliveryId: string) => Effect.Effect<number>,
+  tries: (deliveryId: string) => Effect.Effect<number, SqlError>,
   { mailSandboxSlowMillis }: Limits
 ): Transport => ({
   name: "sandbox",
   handOver: ({ deliveryId, envelope }) =>
-    Effect.gen(function* () {
+    Effect.gen(function* (): Effect.fn.Return<Handed, SqlError> {
       const part = partOf(envelope.to)
       if (part === "bounce") return { _tag: "Bounced", reply: "550 5.1.1 no such mailbox: bounce" }
       if (part === "defer" && (yield* tries(deliveryId)) < 2)
@@ -59,5 +61,9 @@ const makeSandbox = (
       if (part === "lost" && (yield* tries(deliveryId)) === 0)
         return { _tag: "Unknown", reply: "the reply was lost: lost" }
       return accepted
-    })
+    }).pipe(
+      Effect.catch((error) =>
+        Effect.as(Effect.logDebug("The sandbox waits for its store", error.message), withdrawn)
+      )
+    )
 })

@@ -56,6 +56,18 @@ export const cleaned = (reply: string, characters: number): string =>
 const isRefusal = (code: number | undefined): code is number =>
   code !== undefined && code >= 400 && code <= 599 && code !== 421
 
+/**
+ * Whether a refusal says by its enhanced status that the sender is at fault, whatever command it answers: Postfix keeps its
+ * refusals of senders until RCPT. Source: RFC 3463, 3.2: x.1.7 and x.1.8; RFC 7505, 4.2: x.7.27.
+ */
+const namesSender = (text: string): boolean => /^\d{3}[ -][45]\.(?:1\.[78]|7\.27)(?!\d)/.test(text)
+
+/**
+ * Whether a refusal of MAIL FROM is of the sender: the address, its mailbox or the sender's rights. Others speak of the
+ * client or of the server (a login that is missing, no room, a command that is not known). Source: RFC 5321, 4.2.3.
+ */
+const isOfSender = (code: number): boolean => [501, 550, 551, 553, 554].includes(code)
+
 type Replied = Exclude<TransactionEnd, { readonly phase: "withdrawn" }>
 type Verdict = { readonly tag: Exclude<Handed["_tag"], "Withdrawn">; readonly text: string }
 
@@ -66,10 +78,12 @@ const verdictOf = (end: Replied): Verdict => {
   const { code, command, isOfMessage, text } = end.fault
   if (isOfMessage) return { tag: "Bounced", text }
   if (code === 421) return { tag: "RouteDown", text }
-  // MAIL FROM is the relay's word on its client, but for the message's size (RFC 1870, 6.1).
+  if (isRefusal(code) && namesSender(text)) return { tag: "SenderRefused", text }
+  // MAIL FROM is the relay's word on its client or on the sender, but for the message's size (RFC 1870, 6.1).
   const isOfRecipient =
     end.phase !== "envelope" || command === "RCPT TO" || command === "DATA" || code === 552
   if (isRefusal(code) && isOfRecipient) return { tag: code >= 500 ? "Bounced" : "Deferred", text }
+  if (isRefusal(code) && command === "MAIL FROM" && isOfSender(code)) return { tag: "SenderRefused", text }
   return { tag: end.phase === "ended" ? "Unknown" : "RouteDown", text }
 }
 

@@ -22,10 +22,14 @@ export interface Handover {
  * - Bounced, Deferred: it refuses the recipient or the message, for good (5xx) or at this time (4xx).
  * - Unknown: the last byte has left, and there is no reply.
  * - RouteDown: the next hop cannot be used, which says nothing of the recipient. The message was not taken.
- * - Withdrawn: `ending` was false. The message was not taken.
+ * - SenderRefused: it refuses the envelope's sender, which says nothing of the recipient, nor of other senders.
+ * - Withdrawn: `ending` was false, or what this server plays needs the store, which is away. The message was not taken.
  */
 export type Handed =
-  | { readonly _tag: "Sent" | "Bounced" | "Deferred" | "Unknown" | "RouteDown"; readonly reply: string }
+  | {
+      readonly _tag: "Sent" | "Bounced" | "Deferred" | "Unknown" | "RouteDown" | "SenderRefused"
+      readonly reply: string
+    }
   | { readonly _tag: "Withdrawn" }
 
 /** A way out for mail. Interrupting `handOver` ends its connection. */

@@ -11,7 +11,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 import { TestNames } from "#test/infra/egress/EgressStage.ts"
 import { DnsServer } from "../DnsServer.ts"
 import { type Sink as SinkService, startSink } from "../SmtpSink.ts"
-import { live, makeStage, type ReadEmail } from "../Stage.ts"
+import { live, makeStage, metric, type ReadEmail } from "../Stage.ts"
 
 class Sink extends Context.Service<Sink, SinkService>()("signalbox/test/Sink") {
   static readonly layer = Layer.effect(Sink, startSink())
@@ -45,16 +45,6 @@ const relayed = (limits: ConfigChanges["limits"]) =>
   ).pipe(Layer.provideMerge(Sink.layer))
 
 const statusesOf = ({ recipients }: ReadEmail) => recipients.map(({ status }) => status)
-
-/** The value of the line of `/metrics` that begins so. */
-const metric = (name: string) =>
-  Effect.flatMap(TestServer, ({ ask }) =>
-    Effect.map(ask("GET", "/metrics"), ({ bytes }) => {
-      const lines = Buffer.from(bytes).toString().split("\n")
-      const line = lines.find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
-      return line === undefined ? undefined : Number(line.split(" ").at(-1))
-    })
-  )
 
 layer(relayed({ jobCountsMillis: 100 }), live)("a relay that is down", (it) => {
   it.effect("is asked by one mail at a time, says so on /readyz, and has them all once it is back", () =>
@@ -126,11 +116,164 @@ layer(relayed({ jobCountsMillis: 100 }), live)("a relay that is down", (it) => {
   )
 })
 
+layer(relayed({ jobCountsMillis: 100, mailRestMinMillis: 60_000, mailRestMaxMillis: 60_000 }), live)(
+  "a relay that refuses a sender",
+  (it) => {
+    it.effect("takes other owners' mail, and that owner's from other domains, and the pause is told", () =>
+      Effect.gen(function* () {
+        const sink = yield* Sink
+        const { ask } = yield* Readiness
+        const [owner, other] = [yield* makeStage, yield* makeStage]
+        sink.play({
+          moves: {
+            mail: (_, line) => (line.includes("@bad.") ? "550 5.1.8 there is no such domain\r\n" : undefined)
+          }
+        })
+        const asked = () => sink.commands.filter((line) => line.startsWith("MAIL FROM:<shop@bad.")).length
+        const bad = yield* owner.sent({ from: "shop@bad.example" })
+        yield* eventually(
+          "it is told on /readyz, since nothing else was taken",
+          Effect.map(ask("mail"), (state) => state?.status === "degraded")
+        )
+        assert.strictEqual(
+          (yield* ask("mail"))?.detail,
+          "the relay takes no mail: 550 5.1.8 there is no such domain"
+        )
+        const [recipient] = (yield* owner.read(bad)).recipients
+        assert.deepStrictEqual(
+          [recipient?.status, recipient?.attempts, recipient?.last_reply],
+          ["queued", 0, "550 5.1.8 there is no such domain"]
+        )
+        // Mails that wait for the same are not asked with.
+        const waiting = yield* owner.sent({ from: "news@BAD.example" })
+        for (const [stage, from] of [
+          [other, "shop@example.com"],
+          [owner, "shop@good.example"]
+        ] as const)
+          assert.deepStrictEqual(statusesOf(yield* stage.read(yield* stage.sent({ from }), 30)), ["sent"])
+        assert.strictEqual((yield* ask("mail"))?.status, "up")
+        assert.deepStrictEqual(statusesOf(yield* owner.read(waiting)), ["queued"])
+        assert.strictEqual(asked(), 1)
+        // Another owner has a pause of their own.
+        yield* other.sent({ from: "shop@bad.example" })
+        yield* eventually(
+          "it was asked for the other owner",
+          Effect.sync(() => asked() === 2)
+        )
+        sink.play({})
+      })
+    )
+
+    it.effect("only at RCPT, as Postfix does, pauses it as well, and blames no recipient", () =>
+      Effect.gen(function* () {
+        const sink = yield* Sink
+        const owner = yield* makeStage
+        const refusal = "550 5.1.8 <shop@gone.example>: Sender address rejected: Domain not found"
+        let from = ""
+        sink.play({
+          moves: {
+            mail: (_, line) => {
+              from = line
+              return undefined
+            },
+            rcpt: () => (from.includes("@gone.") ? `${refusal}\r\n` : undefined)
+          }
+        })
+        const id = yield* owner.sent({ from: "shop@gone.example", to: "ada@example.org, bob@example.org" })
+        yield* eventually(
+          "one was asked with",
+          Effect.map(owner.read(id), ({ recipients }) => recipients.some((one) => one.last_reply === refusal))
+        )
+        assert.deepStrictEqual(
+          (yield* owner.read(id)).recipients.map(({ attempts, status }) => [status, attempts]),
+          [
+            ["queued", 0],
+            ["queued", 0]
+          ]
+        )
+        assert.deepStrictEqual(statusesOf(yield* owner.read(yield* owner.sent(), 30)), ["sent"])
+        sink.play({})
+      })
+    )
+  }
+)
+
+/** Two mails of that size are more than one owner's share, and one is not. */
+const largeBytes = 300 * 1024
+
+layer(relayed({ mailMessagesBytes: 3 * largeBytes }), live)("a relay that hangs", (it) => {
+  it.effect("has so many bytes of large mails in memory; small ones and other owners' go meanwhile", () =>
+    Effect.gen(function* () {
+      const sink = yield* Sink
+      const [owner, other] = [yield* makeStage, yield* makeStage]
+      sink.play({ moves: { rcpt: (_, line) => (line.includes("hang") ? "stall" : undefined) } })
+      const content = Buffer.alloc((largeBytes * 3) / 4, "x").toString("base64")
+      const large = { attachments: [{ filename: "a.bin", content }] }
+      const to = Array.from({ length: 6 }, (_, index) => `hang${index}@example.org`).join(",")
+      const campaign = yield* owner.sent({ ...large, to })
+      yield* eventually(
+        "one hangs",
+        Effect.sync(() => sink.connections().open >= 1)
+      )
+      for (const stage of [owner, other])
+        assert.deepStrictEqual(statusesOf(yield* stage.read(yield* stage.sent(), 30)), ["sent"])
+      assert.deepStrictEqual(statusesOf(yield* other.read(yield* other.sent(large), 30)), ["sent"])
+      assert.strictEqual(sink.commands.filter((line) => line.startsWith("RCPT TO:<hang")).length, 1)
+      sink.play({})
+      sink.dropAll()
+      yield* eventually(
+        "all have gone",
+        Effect.map(owner.read(campaign), (email) => statusesOf(email).every((status) => status === "sent"))
+      )
+      assert.isAtLeast(sink.accepted.length, 9)
+    })
+  )
+})
+
 layer(relayed({ jobCountsMillis: 100 }), live)("a relay", (it) => {
+  it.effect("has the end of a delivery counted once it is written down", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient
+      const sink = yield* Sink
+      const { read, sent } = yield* makeStage
+      const counted = Effect.map(
+        metric('signalbox_mail_deliveries_total{status="sent"}'),
+        (count = 0) => count
+      )
+      yield* read(yield* sent(), 20)
+      const before = yield* counted
+      const taken = sink.accepted.length
+      yield* sql`ALTER TABLE mail_attempts RENAME TO mail_attempts_away`
+      const id = yield* sent()
+      yield* eventually(
+        "the relay has it",
+        Effect.sync(() => sink.accepted.length > taken)
+      )
+      yield* Effect.sleep(500)
+      assert.strictEqual(yield* counted, before)
+      yield* sql`ALTER TABLE mail_attempts_away RENAME TO mail_attempts`
+      assert.deepStrictEqual(statusesOf(yield* read(id, 30)), ["sent"])
+      assert.strictEqual(yield* counted, before + 1)
+    })
+  )
+
+  it.effect("whose reply is lost has the attempt counted as unknown", () =>
+    Effect.gen(function* () {
+      const sink = yield* Sink
+      const { read, sent } = yield* makeStage
+      const before = (yield* metric("signalbox_mail_unknown_total")) ?? 0
+      sink.play({ moves: { end: (nth) => (nth === 1 ? "drop" : undefined) } })
+      assert.deepStrictEqual(statusesOf(yield* read(yield* sent(), 30)), ["deferred"])
+      assert.strictEqual(yield* metric("signalbox_mail_unknown_total"), before + 1)
+      sink.play({})
+    })
+  )
+
   it.effect("that hangs with one owner's mail takes another owner's", () =>
     Effect.gen(function* () {
       const sink = yield* Sink
       const [campaign, other] = [yield* makeStage, yield* makeStage]
+      const before = sink.accepted.length
       sink.play({ moves: { rcpt: (_, line) => (line.includes("hang") ? "stall" : undefined) } })
       const to = Array.from({ length: 40 }, (_, index) => `hang${index}@example.org`).join(",")
       yield* campaign.sent({ to })
@@ -140,7 +283,7 @@ layer(relayed({ jobCountsMillis: 100 }), live)("a relay", (it) => {
       )
       for (let sent = 0; sent < 3; sent++)
         assert.deepStrictEqual(statusesOf(yield* other.read(yield* other.sent(), 20)), ["sent"])
-      assert.strictEqual(sink.accepted.length, 3)
+      assert.strictEqual(sink.accepted.length, before + 3)
       sink.play({})
       sink.dropAll()
     })

@@ -124,6 +124,8 @@ describe("mail without a relay", () => {
       for (const [script, tag, connections] of [
         [{ moves: { greeting: (nth: number) => (nth === 1 ? "421 no\r\n" : undefined) } }, "Sent", 2],
         [{ moves: { data: (nth: number) => (nth === 1 ? "drop" : undefined) } }, "Sent", 2],
+        [{ moves: { mail: (nth: number) => (nth === 1 ? "452 no room\r\n" : undefined) } }, "Sent", 2],
+        [{ moves: { mail: "553 not from you\r\n" } }, "SenderRefused", 1],
         [{ moves: { rcpt: "550 no\r\n" } }, "Bounced", 1],
         [{ moves: { rcpt: "450 no\r\n" } }, "Deferred", 1],
         [{ moves: { end: "drop" } }, "Unknown", 1]

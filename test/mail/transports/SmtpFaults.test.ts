@@ -41,7 +41,11 @@ const outcomes: ReadonlyArray<readonly [move: Move, usual: Tag, others: Partial<
   ["stall", "RouteDown", { end: "Unknown" }],
   ["421 4.3.2 closing\r\n", "RouteDown", {}],
   ["450 4.2.1 later\r\n", "RouteDown", { rcpt: "Deferred", data: "Deferred", end: "Deferred" }],
-  ["550 5.1.1 never\r\n", "RouteDown", { rcpt: "Bounced", data: "Bounced", end: "Bounced" }],
+  [
+    "550 5.1.1 never\r\n",
+    "RouteDown",
+    { mail: "SenderRefused", rcpt: "Bounced", data: "Bounced", end: "Bounced" }
+  ],
   ["\u0000\u00ff garbage\r\n", "RouteDown", { end: "Unknown" }],
   ["999 garbage\r\n", "RouteDown", { end: "Unknown" }],
   ["250", "RouteDown", { end: "Unknown" }],

@@ -9,7 +9,8 @@ import { ViewLink } from "../../view/Navigation.tsx"
 import { copyView } from "../Words.ts"
 
 const path = "/api/v1/emails/inbox"
-const refreshMillis = 1_000
+/** A mail is seen within a second. */
+const refreshMillis = 500
 const shown = 50
 
 /** The mail that the sandbox took, as it comes. */
@@ -20,7 +21,7 @@ export const InboxList = () => {
     readonly meta: { readonly total: number }
   }>(`${path}?limit=${shown}`, refreshMillis, { since })
   return (
-    <section class="mails" aria-busy={data === undefined}>
+    <section class="mails mail-inbox" aria-busy={data === undefined}>
       <Heading tab="Mail">Inbox of the sandbox</Heading>
       <p class="hint">Mail stays on this server, and lands here, until a relay is named by SMTP_URL.</p>
       {data === undefined && <Asking what="the inbox" isRefused={refused !== undefined} />}
