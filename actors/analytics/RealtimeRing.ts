@@ -1,4 +1,6 @@
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
+import { halvesOf } from "#streams/analytics/VisitorMap.ts"
+import { type PresenceList, Presences } from "./Presences.ts"
 
 /**
  * State: per site the page views of each second of the last 30 minutes, and who was on which page in the last five.
@@ -9,13 +11,14 @@ import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
  */
 export class RealtimeRing {
   readonly #sites = new Map<string, SiteRing>()
-  readonly #budget: PresenceBudget
+  readonly #presences: Presences
   readonly #sitesMax: number
   #sweptMillis = 0
   #cleared = 0
+  #rings = 0
 
   constructor(limits: RealtimeLimits) {
-    this.#budget = { used: 0, max: limits.presencesMax }
+    this.#presences = new Presences(limits.presencesMax)
     this.#sitesMax = limits.sitesMax
   }
 
@@ -42,21 +45,25 @@ export class RealtimeRing {
   }
 
   snapshot(site: string, nowMillis: number): RealtimeSnapshot {
-    return (this.#sites.get(site) ?? new SiteRing(this.#budget)).snapshot(nowMillis)
+    return (this.#sites.get(site) ?? this.#newRing()).snapshot(nowMillis)
   }
 
   /** The ring's counts, for /metrics. */
   stats(): { readonly sites: number; readonly presences: number } {
-    return { sites: this.#sites.size, presences: this.#budget.used }
+    return { sites: this.#sites.size, presences: this.#presences.used }
   }
 
   #ringOf(site: string): SiteRing {
     const known = this.#sites.get(site)
     if (known !== undefined) return known
     if (this.#sites.size >= this.#sitesMax) this.#forgetQuietest()
-    const ring = new SiteRing(this.#budget)
+    const ring = this.#newRing()
     this.#sites.set(site, ring)
     return ring
+  }
+
+  #newRing(): SiteRing {
+    return new SiteRing(this.#presences, ++this.#rings)
   }
 
   #forgetQuietest(): void {
@@ -79,7 +86,7 @@ export type RealtimeEvent = Pick<StoredEvent, "site" | "kind" | "ts" | "visitor"
 interface RealtimeLimits {
   /** sites with a ring of their own, 8 KB each */
   readonly sitesMax: number
-  /** visitors, and pages of a visitor, in the last five minutes; about 190 bytes each */
+  /** visitors, and pages of a visitor, in the last five minutes; 36 and 16 bytes each, with room for up to twice as many */
   readonly presencesMax: number
 }
 
@@ -104,40 +111,21 @@ const sweepEveryMillis = 60_000
 
 const topPages = 5
 
-/** A visitor who stays moves to the end of its map no more often. */
-const moveEverySeconds = 15
-
 /** Of one visitor in five minutes; more than a person reads. */
 const pagesMax = 100
 
-interface PresenceBudget {
-  used: number
-  readonly max: number
-}
-
-/** A visitor, and the pages that it has seen. */
-interface Presence {
-  second: number
-  /** when it came to the end of its map */
-  movedSecond: number
-  readonly pages: Array<PageSeen>
-}
-
-interface PageSeen {
-  readonly path: string
-  second: number
-}
-
 class SiteRing {
   newestSecond = 0
-  readonly #budget: PresenceBudget
+  /** of all sites */
+  readonly #presences: Presences
   /** page views of second s at s modulo its length; only the last `historySeconds` of them hold */
   readonly #pageviews = new Uint32Array(historySeconds)
-  /** by visitor, about in the order in which they were last seen */
-  readonly #presences = new Map<bigint, Presence>()
+  /** about in the order in which they were last seen */
+  readonly #visitors: PresenceList
 
-  constructor(budget: PresenceBudget) {
-    this.#budget = budget
+  constructor(presences: Presences, number: number) {
+    this.#presences = presences
+    this.#visitors = { number, oldest: 0, newest: 0 }
   }
 
   add(event: RealtimeEvent, nowMillis: number): void {
@@ -146,8 +134,8 @@ class SiteRing {
     if (second <= this.newestSecond - historySeconds) return
     if (event.kind === "pageview") this.#pageviews[second % historySeconds]!++
     if (second <= this.newestSecond - activeSeconds) return
-    const presence = this.#see(event.visitor, second)
-    if (presence !== undefined && event.kind === "pageview") this.#seePage(event, presence, second)
+    const row = this.#see(event.visitor, second)
+    if (row !== 0 && event.kind === "pageview") this.#seePage(event, row, second)
   }
 
   snapshot(nowMillis: number): RealtimeSnapshot {
@@ -158,7 +146,8 @@ class SiteRing {
       return { minute, pageviews: this.#pageviewsBetween(now - 60 * (minute + 1), now - 60 * minute) }
     })
     let visitors = 0
-    for (const presence of this.#presences.values()) if (this.#isActive(presence.second)) visitors++
+    for (const row of this.#presences.of(this.#visitors))
+      if (this.#isActive(this.#presences.secondOf(row))) visitors++
     return {
       visitors,
       pageviews: this.#pageviewsBetween(now - activeSeconds, this.newestSecond),
@@ -168,7 +157,7 @@ class SiteRing {
   }
 
   clear(): void {
-    for (const visitor of this.#presences.keys()) this.#forget(visitor)
+    while (this.#visitors.oldest !== 0) this.#forgetOldest()
   }
 
   /** Forgets the seconds and presences that a later second pushes out. Clocks that jump back change nothing. */
@@ -182,74 +171,56 @@ class SiteRing {
 
   /** Forgets who was not seen in the five minutes before. */
   expire(second: number): void {
-    for (const [visitor, presence] of this.#presences) {
-      if (presence.second > second - activeSeconds) break
-      this.#forget(visitor)
-    }
+    const visitors = this.#visitors
+    while (visitors.oldest !== 0 && this.#presences.secondOf(visitors.oldest) <= second - activeSeconds)
+      this.#forgetOldest()
   }
 
   #isActive(second: number): boolean {
     return second > this.newestSecond - activeSeconds
   }
 
-  /** Undefined where there is no room for another visitor. */
-  #see(visitor: bigint, second: number): Presence | undefined {
-    const known = this.#presences.get(visitor)
-    if (known === undefined) {
-      if (!this.#makeRoom()) return undefined
-      const presence = { second, movedSecond: second, pages: [] }
-      this.#presences.set(visitor, presence)
-      return presence
-    }
-    if (second > known.second) known.second = second
-    // Being moved costs two more look-ups, and those who are to be forgotten may stay a little longer.
-    if (second >= known.movedSecond + moveEverySeconds) {
-      known.movedSecond = second
-      this.#presences.delete(visitor)
-      this.#presences.set(visitor, known)
-    }
+  /** 0 where there is no room for another visitor. */
+  #see(visitor: bigint, second: number): number {
+    const halves = halvesOf(visitor)
+    const low = halves[0] as number
+    const high = halves[1] as number
+    const known = this.#presences.find(this.#visitors, low, high)
+    if (known === 0) return this.#makeRoom() ? this.#presences.add(this.#visitors, low, high, second) : 0
+    this.#presences.touch(this.#visitors, known, second)
     return known
   }
 
-  #seePage({ path, visitor }: RealtimeEvent, presence: Presence, second: number): void {
-    for (const page of presence.pages) {
-      if (page.path !== path) continue
-      page.second = Math.max(page.second, second)
-      return
-    }
-    const stale = presence.pages.findIndex((page) => !this.#isActive(page.second))
-    if (stale >= 0) presence.pages[stale] = { path, second }
-    else if (presence.pages.length < pagesMax && this.#makeRoom()) {
-      // Making room may have cost this very visitor its place.
-      if (this.#presences.has(visitor)) presence.pages.push({ path, second })
-      else this.#budget.used--
-    }
+  #seePage({ path }: RealtimeEvent, row: number, second: number): void {
+    const presences = this.#presences
+    const page = presences.findPage(row, path, this.newestSecond - activeSeconds)
+    if (page > 0) return presences.touchPage(page, second)
+    if (page < 0) return presences.setPage(-page, path, second)
+    if (presences.pagesOf(row) >= pagesMax) return
+    // Making room may cost this very visitor its place.
+    const isOldest = this.#visitors.oldest === row
+    if (presences.isFull && isOldest) this.#forgetOldest()
+    else if (this.#makeRoom()) presences.addPage(row, path, second)
   }
 
-  /** One more presence; this site's own oldest goes where there are too many. False: it has none to give up. */
+  /** For one more presence; this site's own oldest goes where there are too many. False: it has none to give up. */
   #makeRoom(): boolean {
-    if (this.#budget.used >= this.#budget.max) {
-      const oldest = this.#presences.keys().next()
-      if (oldest.done === true) return false
-      this.#forget(oldest.value)
-    }
-    this.#budget.used++
+    if (!this.#presences.isFull) return true
+    if (this.#visitors.oldest === 0) return false
+    this.#forgetOldest()
     return true
   }
 
-  #forget(visitor: bigint): void {
-    const presence = this.#presences.get(visitor)
-    if (presence === undefined) return
-    this.#budget.used -= 1 + presence.pages.length
-    this.#presences.delete(visitor)
+  #forgetOldest(): void {
+    this.#presences.remove(this.#visitors, this.#visitors.oldest)
   }
 
   #busiestPages(): RealtimeSnapshot["pages"] {
     const visitorsByPath = new Map<string, number>()
-    for (const { pages } of this.#presences.values()) {
-      for (const { path, second } of pages) {
+    for (const row of this.#presences.of(this.#visitors)) {
+      this.#presences.eachPage(row, (path, second) => {
         if (this.#isActive(second)) visitorsByPath.set(path, (visitorsByPath.get(path) ?? 0) + 1)
-      }
+      })
     }
     return Array.from(visitorsByPath, ([path, visitors]) => ({ path, visitors }))
       .sort((a, b) => b.visitors - a.visitors || (a.path < b.path ? -1 : 1))

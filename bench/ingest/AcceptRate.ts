@@ -76,3 +76,25 @@ export const durableAccepts =
       const work = (): Promise<Measurement> => measure({ ...server, site: server.site.id }, context)
       return drains ? work() : whileHeld(server, work)
     })
+
+const giveUpMillis = 300_000
+
+/** Accepting as above where so many people have come within the five minutes before, each of them on one page or more. */
+export const acceptsBeside =
+  (people: number) =>
+  (context: CaseContext<Given>): Promise<Measurement> =>
+    withIngestServer(context, "apart", (server) =>
+      whileHeld(server, async () => {
+        const count = sized(context, { tiny: people / 1_000, full: people })
+        const options = {
+          port: server.port,
+          connections: connectionsOf(context),
+          requests: beacons(server.site.id, count, 1)
+        }
+        answered(await loadOf({ ...options, count, durationMillis: giveUpMillis }), "202")
+        const load = await startLoad(options)
+        const measured = await closedLoop(context, { pid: server.pid, load, status: "202" })
+        await load.stop()
+        return measured
+      })
+    )

@@ -1,6 +1,6 @@
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import type { BenchSuite } from "#bench/harness/Suite.ts"
-import { durableAccepts, rawAccepts } from "./AcceptRate.ts"
+import { acceptsBeside, durableAccepts, rawAccepts } from "./AcceptRate.ts"
 import { acceptAndDrain } from "./Drain.ts"
 import { freshness } from "./Freshness.ts"
 import { type Given, stage } from "./IngestServer.ts"
@@ -9,7 +9,7 @@ export const suite: BenchSuite<Given> = {
   name: "ingest",
   about:
     "beacons of 100,000 visitors: uWebSockets.js alone against the server that has them on disk before its 202 " +
-    "(latency at 80 % of each one's rate); a million of them until ClickHouse has them; how soon it shows them " +
+    "(latency at 80 % of each one's rate); the same with few and many people present; a million of them until ClickHouse has them; how soon it shows them " +
     "(latency from 202 to visible)",
   unit: "events",
   rounds: 3,
@@ -28,6 +28,21 @@ export const suite: BenchSuite<Given> = {
       group: "accept",
       compared: "full",
       run: durableAccepts({ drains: true })
+    },
+    {
+      name: "6,000 people present",
+      group: "present",
+      baseline: true,
+      compared: "full",
+      inTurns: true,
+      run: acceptsBeside(6_000)
+    },
+    {
+      name: "600,000 people present",
+      group: "present",
+      compared: "full",
+      inTurns: true,
+      run: acceptsBeside(600_000)
     },
     { name: "to ClickHouse", group: "drain", compared: "full", run: acceptAndDrain },
     { name: "at 5,000 events/s", group: "freshness", compared: "full", run: freshness(5_000) }

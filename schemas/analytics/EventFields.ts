@@ -51,7 +51,8 @@ export const propsDescription =
 /** Text in ISO-8601, or a number of epoch milliseconds. The pipeline limits its age, because it knows the time. */
 export const EventTimestamp = Schema.Union([
   Schema.String.check(Schema.isMaxLength(eventLimits.timestampTextLength, says(expectations.timestamp))),
-  Schema.Finite
+  // JSON's 1e999 is read as Infinity, and `Schema.Finite` would say so in its own words.
+  Schema.Number.check(Schema.isFinite(says(expectations.timestamp)))
 ]).annotate(says(expectations.timestamp))
 
 /** Networks send `T1` (Tor), `XX` or nothing if they know no country. */

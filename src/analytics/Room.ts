@@ -12,6 +12,7 @@ import { purges } from "./migrations/postgres/0017_Purges.ts"
 import { analytics as tables } from "./migrations/clickhouse/0001_Analytics.ts"
 import { noDrafts } from "./migrations/clickhouse/0002_NoDrafts.ts"
 import { counting as epochs } from "./migrations/clickhouse/0004_Counting.ts"
+import { merges } from "./migrations/clickhouse/0005_Merges.ts"
 
 /** Visits of websites: events in, figures out. */
 export const analytics = {
@@ -21,7 +22,7 @@ export const analytics = {
   rawApi: HttpApi.make("signalbox").add(IngestApi).add(ScriptsApi),
   migrations: {
     postgres: [drops, imports, namedDrops, counting, grownImports, purges],
-    clickhouse: [tables, noDrafts, epochs]
+    clickhouse: [tables, noDrafts, epochs, merges]
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server

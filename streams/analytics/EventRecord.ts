@@ -130,6 +130,12 @@ export const rowOf = (record: Uint8Array): Uint8Array => {
   return record.subarray(headerBytes)
 }
 
+/** The record, which is checked to be one: its row begins `headerBytes` into it. */
+export const checked = (record: Uint8Array): Uint8Array => {
+  checkHeader(record)
+  return record
+}
+
 /** The hash of the caller's event id in a record; 0n for none. */
 export const idHashOf = (record: Uint8Array): bigint => {
   checkHeader(record)

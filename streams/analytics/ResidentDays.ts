@@ -1,3 +1,4 @@
+import { VisitorMap } from "./VisitorMap.ts"
 import type { VisitorDay } from "./Visits.ts"
 
 /** The owner of visits: one identity of one site on its UTC day (days since 1970-01-01). */
@@ -14,13 +15,7 @@ export interface ResidentLimits {
   readonly generationMillis: number
 }
 
-interface Resident {
-  readonly day: VisitorDay
-  /** when it was last touched */
-  readonly bytes: number
-}
-
-type Generation = Map<string, Map<bigint, Resident>>
+type Generation = Map<string, VisitorMap<VisitorDay>>
 
 /**
  * The visitor-days in memory, which are those with a visit that may still be open. Two generations: a touched one moves
@@ -41,8 +36,7 @@ export class ResidentDays {
 
   get(key: VisitorKey): VisitorDay | undefined {
     const siteDay = siteDayOf(key)
-    const held = this.#young.get(siteDay)?.get(key.visitor) ?? this.#old.get(siteDay)?.get(key.visitor)
-    return held?.day
+    return this.#young.get(siteDay)?.get(key.visitor) ?? this.#old.get(siteDay)?.get(key.visitor)
   }
 
   /** Keeps it, as touched. */
@@ -50,16 +44,19 @@ export class ResidentDays {
     if (this.#youngBytes >= this.#limits.bytesMax) this.#turn()
     const siteDay = siteDayOf(key)
     let visitors = this.#young.get(siteDay)
-    if (visitors === undefined) this.#young.set(siteDay, (visitors = new Map()))
-    const { bytes } = day
-    this.#youngBytes += bytes - (visitors.get(key.visitor)?.bytes ?? 0)
-    visitors.set(key.visitor, { day, bytes })
-    this.#old.get(siteDay)?.delete(key.visitor)
+    if (visitors === undefined) this.#young.set(siteDay, (visitors = new VisitorMap()))
+    const before = visitors.get(key.visitor)
+    this.#youngBytes -= before?.heldBytes ?? 0
+    day.heldBytes = day.bytes
+    this.#youngBytes += day.heldBytes
+    if (before !== day) visitors.set(key.visitor, day)
+    // One that is young already was taken out of the old ones then.
+    if (before === undefined) this.#old.get(siteDay)?.delete(key.visitor)
   }
 
   forget(key: VisitorKey): void {
     const siteDay = siteDayOf(key)
-    this.#youngBytes -= this.#young.get(siteDay)?.get(key.visitor)?.bytes ?? 0
+    this.#youngBytes -= this.#young.get(siteDay)?.get(key.visitor)?.heldBytes ?? 0
     this.#young.get(siteDay)?.delete(key.visitor)
     this.#old.get(siteDay)?.delete(key.visitor)
   }
@@ -83,8 +80,18 @@ export class ResidentDays {
   }
 }
 
-export const siteDayOf = (key: { readonly site: string; readonly day: number }): string =>
-  `${key.site}/${key.day}`
+let lastSite = ""
+let lastDay = -1
+let lastSiteDay = ""
+
+/** Keys come in runs of one site-day: its text, whose hash is known, is good for the next one. */
+export const siteDayOf = ({ day, site }: { readonly site: string; readonly day: number }): string => {
+  if (day === lastDay && site === lastSite) return lastSiteDay
+  lastSite = site
+  lastDay = day
+  lastSiteDay = `${site}/${day}`
+  return lastSiteDay
+}
 
 const sizeOf = (generation: Generation): number => {
   let size = 0

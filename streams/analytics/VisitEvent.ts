@@ -1,5 +1,6 @@
 import { EventRecordInvalid } from "./EventRecord.ts"
 import { dayMillis } from "./EventTime.ts"
+import { SharedTexts } from "./SharedTexts.ts"
 import type { EventKind } from "./StoredEvent.ts"
 
 /**
@@ -110,13 +111,36 @@ export const dayOfRow = (bytes: Uint8Array): number => {
   return row.readUInt16LE(at)
 }
 
-/** Reads what visits need from the RowBinary row of an event. */
-export const visitEventOf = (bytes: Uint8Array): OwnedVisitEvent => {
-  const row = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
-  const siteEnd = endOfText(row, 0)
-  const kind = kinds[row.readUInt8(siteEnd)]
+/** Names, hostnames and paths of recent events. */
+const shared = new SharedTexts(32_768)
+
+/** Rows of a batch lie in few frames of a log: a view of the whole frame serves all of its rows. */
+let frame: Buffer = Buffer.alloc(0)
+let view = new DataView(frame.buffer)
+
+/** Sites come in runs: the last one, packed and not. */
+let packedSite = ""
+let site = ""
+
+const siteOf = (packed: string): string => {
+  if (packed === packedSite) return site
+  packedSite = packed
+  site = unpack(packed)
+  return site
+}
+
+/** Reads what visits need from the RowBinary row of an event, which begins `from` bytes into `bytes`. */
+export const visitEventOf = (bytes: Uint8Array, from = 0): OwnedVisitEvent => {
+  if (bytes.buffer !== frame.buffer) {
+    frame = Buffer.from(bytes.buffer)
+    view = new DataView(bytes.buffer)
+  }
+  const row = frame
+  const start = bytes.byteOffset + from
+  const siteEnd = endOfText(row, start)
+  const kind = kinds[view.getUint8(siteEnd)]
   if (kind === undefined) throw new EventRecordInvalid("event of an unknown kind")
-  const day = row.readUInt16LE(siteEnd + dayAt)
+  const day = view.getUint16(siteEnd + dayAt, true)
   const nameStart = siteEnd + nameAt
   const hostnameStart = endOfText(row, nameStart)
   const pathStart = endOfText(row, hostnameStart)
@@ -124,17 +148,18 @@ export const visitEventOf = (bytes: Uint8Array): OwnedVisitEvent => {
   const engagedStart = endOfText(row, pvStart)
   let end = engagedStart + 4
   for (let column = 0; column < attributeColumns.length; column++) end = endOfText(row, end)
+  if (end > bytes.byteOffset + bytes.length) throw new EventRecordInvalid("row ends within a text")
   return {
-    site: unpack(row.toString("latin1", 0, siteEnd)),
+    site: siteOf(shared.get(row, start, siteEnd)),
     kind,
     day,
-    ts: day * dayMillis + row.readUInt32LE(siteEnd + timeAt),
-    visitor: row.readBigUInt64LE(siteEnd + visitorAt),
-    name: row.toString("latin1", nameStart, hostnameStart),
-    hostname: row.toString("latin1", hostnameStart, pathStart),
-    path: row.toString("latin1", pathStart, pvStart),
-    pv: row.toString("latin1", pvStart, engagedStart),
-    engagedMillis: row.readUInt32LE(engagedStart),
+    ts: day * dayMillis + view.getUint32(siteEnd + timeAt, true),
+    visitor: view.getBigUint64(siteEnd + visitorAt, true),
+    name: shared.get(row, nameStart, hostnameStart),
+    hostname: shared.get(row, hostnameStart, pathStart),
+    path: shared.get(row, pathStart, pvStart),
+    pv: engagedStart - pvStart === 1 ? packedEmpty : row.toString("latin1", pvStart, engagedStart),
+    engagedMillis: view.getUint32(engagedStart, true),
     attributes: row.toString("latin1", engagedStart + 4, end)
   }
 }

@@ -1,3 +1,4 @@
+import { BoundedCache } from "./BoundedCache.ts"
 import type { VisitEvent } from "./VisitEvent.ts"
 import { packedEmpty } from "./VisitEvent.ts"
 
@@ -61,14 +62,17 @@ type Growing<T> = { -readonly [K in keyof T]: T[K] extends ReadonlyArray<infer I
 /** Shared by all that have none: `grown` puts another list in its place. */
 const nothing: Array<never> = []
 
-/** The list with one more item. Most visits have one page: a first push would make room for seventeen. */
-const grown = <A>(list: Array<A>, item: A): Array<A> => {
-  if (list.length === 0) return [item]
-  list.push(item)
-  return list
-}
+/** So many are looked through one by one: that takes less time than a hash, and a quarter of the memory. */
+const fewMax = 8
+
+/** Lists up to this length take no more memory than their items; longer ones grow by half. */
+const exactMax = 16
+
+/** Attributes of visits, each text kept once. */
+const sharedAttributes = new BoundedCache(20_000, (attributes: string) => attributes)
 
 interface PageView {
+  readonly pv: string
   /** the first row of its visit */
   readonly visit: Growing<Visit>
   readonly ts: number
@@ -87,10 +91,17 @@ export class VisitorDay {
   #lastTs = Number.NEGATIVE_INFINITY
   /** up to when the current visit counts as active, engage pings included */
   #aliveTs = 0
-  readonly #views = new Map<string, PageView>()
-  readonly #paths = new Set<string>()
+  /** bytes, as its holder last counted them */
+  heldBytes = 0
+  /** in the order in which they came; a map once there are many */
+  #fewViews: Array<PageView> = nothing
+  #views: Map<string, PageView> | undefined
+  /** the oldest of many, from call to call: a new iterator steps over every place given up at the map's front */
+  #oldestViews: MapIterator<string> | undefined
+  /** of a day with many pages or more than one row; before that they are those of its row */
+  #paths: Set<string> | undefined
   /** each once */
-  #changed: Array<Growing<Visit>> = []
+  #changed: Array<Growing<Visit>> = nothing
 
   /** An event before one that was folded already: the day has to be folded anew. */
   isLate(event: VisitEvent): boolean {
@@ -99,7 +110,7 @@ export class VisitorDay {
 
   /** Whether an engage ping with this id would find its page view. */
   hasView(pv: string): boolean {
-    return this.#views.has(pv)
+    return this.#viewOf(pv) !== undefined
   }
 
   push(event: VisitEvent): void {
@@ -111,13 +122,14 @@ export class VisitorDay {
   /** About how many bytes of memory it takes: as measured, by what grows. */
   get bytes(): number {
     const listed = (this.#current?.pages.length ?? 0) + (this.#current?.goals.length ?? 0)
-    return 1_400 + 70 * (this.#views.size + this.#paths.size + listed)
+    const views = this.#views?.size ?? this.#fewViews.length
+    return 700 + 70 * (views + (this.#paths?.size ?? 0) + listed)
   }
 
   /** The changes since the last call, as absolute rows. */
   take(): ReadonlyArray<Visit> {
     const changed = this.#changed
-    this.#changed = []
+    this.#changed = nothing
     return changed
   }
 
@@ -126,9 +138,10 @@ export class VisitorDay {
     const second = seconds(event.ts) - visit.start
     visit.lengthSeconds = second
     if (event.kind === "pageview") {
+      const mark = this.#markOf(event.path, visit.pages)
       visit.pages = grown(visit.pages, event.path)
       visit.pageSeconds = grown(visit.pageSeconds, second)
-      visit.pageNew = grown(visit.pageNew, this.#markOf(event.path))
+      visit.pageNew = grown(visit.pageNew, mark)
       if (event.pv !== packedEmpty) this.#remember(event, this.#first ?? visit)
     } else {
       visit.goals = grown(visit.goals, event.name)
@@ -141,10 +154,15 @@ export class VisitorDay {
 
   #change(visit: Growing<Visit>): void {
     if (this.#changed.at(-1) === visit || this.#changed.includes(visit)) return
-    this.#changed.push(visit)
+    this.#changed = grown(this.#changed, visit)
   }
 
-  #markOf(path: string): PageNew {
+  /** `pages`: those of the current row so far */
+  #markOf(path: string, pages: ReadonlyArray<string>): PageNew {
+    if (this.#paths === undefined) {
+      if (pages.length < fewMax) return pages.includes(path) ? 0 : 1
+      this.#paths = new Set(pages)
+    }
     if (this.#paths.has(path)) return 0
     if (this.#paths.size >= pathsMax) return 2
     this.#paths.add(path)
@@ -179,6 +197,7 @@ export class VisitorDay {
     first: { readonly hostname: string; readonly attributes: string }
   ): Growing<Visit> {
     const before = this.#current
+    if (before !== undefined) this.#paths ??= new Set(before.pages)
     const visit: Growing<Visit> = {
       start: seconds(event.ts),
       part,
@@ -186,7 +205,7 @@ export class VisitorDay {
       more: false,
       previousLast: before === undefined ? 0 : before.start + before.lengthSeconds,
       hostname: first.hostname,
-      attributes: first.attributes,
+      attributes: sharedAttributes.get(first.attributes),
       lengthSeconds: 0,
       engagedMillis: 0,
       pages: nothing,
@@ -200,18 +219,32 @@ export class VisitorDay {
     return visit
   }
 
-  #remember(event: VisitEvent, visit: Growing<Visit>): void {
-    // A page view that repeats an id takes its place, at the end of the line.
-    this.#views.delete(event.pv)
-    this.#views.set(event.pv, { visit, ts: event.ts, creditedMillis: 0 })
+  /** A page view that repeats an id takes its place, at the end of the line. */
+  #remember({ pv, ts }: VisitEvent, visit: Growing<Visit>): void {
+    const view = { pv, visit, ts, creditedMillis: 0 }
+    if (this.#views === undefined) {
+      const known = this.#fewViews.findIndex((one) => one.pv === pv)
+      if (known >= 0) this.#fewViews.splice(known, 1)
+      this.#fewViews = grown(this.#fewViews, view)
+      if (this.#fewViews.length <= fewMax) return
+      this.#views = new Map(this.#fewViews.map((one) => [one.pv, one]))
+      this.#fewViews = nothing
+      return
+    }
+    this.#views.delete(pv)
+    this.#views.set(pv, view)
     if (this.#views.size <= viewsMax) return
-    const oldest = this.#views.keys().next()
+    const oldest = (this.#oldestViews ??= this.#views.keys()).next()
     if (oldest.done !== true) this.#views.delete(oldest.value)
+  }
+
+  #viewOf(pv: string): PageView | undefined {
+    return this.#views === undefined ? this.#fewViews.find((view) => view.pv === pv) : this.#views.get(pv)
   }
 
   /** Adds visible time to the page view's visit: never more than has passed since the page view. */
   #engage(event: VisitEvent): void {
-    const view = event.pv === packedEmpty ? undefined : this.#views.get(event.pv)
+    const view = event.pv === packedEmpty ? undefined : this.#viewOf(event.pv)
     if (view === undefined) return
     const elapsedMillis = event.ts - view.ts
     if (elapsedMillis > engageWithinMillis) return
@@ -222,6 +255,26 @@ export class VisitorDay {
     // The visitor is still there: that keeps an open visit open, but does not reopen one that has ended.
     if (event.ts - this.#aliveTs <= visitGapMillis) this.#aliveTs = event.ts
   }
+}
+
+/**
+ * The list with one more item. A short one is made anew with its exact length: `push` would make room for seventeen, in each
+ * of a visit's lists. Only a literal and `concat` give no more places than items.
+ */
+const grown = <A>(list: Array<A>, item: A): Array<A> => {
+  switch (list.length) {
+    case 0:
+      return [item]
+    case 1:
+      return [list[0] as A, item]
+    case 2:
+      return [list[0] as A, list[1] as A, item]
+    case 3:
+      return [list[0] as A, list[1] as A, list[2] as A, item]
+  }
+  if (list.length < exactMax) return list.concat([item])
+  list.push(item)
+  return list
 }
 
 /** Hours since the start of a visit. */

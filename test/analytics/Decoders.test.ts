@@ -50,6 +50,8 @@ const scalar = fc.oneof(
     0,
     -1,
     1.5,
+    Infinity,
+    -Infinity,
     86_400_000,
     86_400_001,
     "",
@@ -115,7 +117,13 @@ const collectInput = fc.oneof(
         country: mostly(fc.constantFrom("DE", "de", "D", "DEU", "D1", "ÄÖ")),
         visitor: mostly(sized(128)),
         props: mostly(fc.oneof(goodProps, props)),
-        timestamp: mostly(fc.oneof(fc.integer(), fc.constant("2026-11-21T08:30:00Z"), sized(40))),
+        timestamp: mostly(
+          fc.oneof(
+            fc.integer(),
+            fc.constantFrom<unknown>("2026-11-21T08:30:00Z", Infinity, -Infinity, Number.NaN),
+            sized(40)
+          )
+        ),
         id: mostly(sized(64)),
         other: anything
       },

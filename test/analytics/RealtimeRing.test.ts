@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import { type RealtimeEvent, RealtimeRing } from "#actors/analytics/RealtimeRing.ts"
+import { SeededRandom } from "#test/simulation/Seed.ts"
+import { PlainRing } from "./PlainRing.ts"
 import { noon } from "./Senders.ts"
 
 const plenty = { sitesMax: 100, presencesMax: 100_000 }
@@ -107,6 +109,51 @@ describe("realtime figures", () => {
       }),
       { numRuns: 300 }
     )
+  })
+
+  it("are those of plain lists where there is no room for all", () => {
+    const turn = fc.record({
+      wait: fc.constantFrom(0, 0, 500, 4_000, 16_000, 100_000, 400_000),
+      late: fc.constantFrom(0, 0, 0, 500, 30_000, 290_000),
+      kind: fc.constantFrom<RealtimeEvent["kind"]>("pageview", "pageview", "pageview", "event"),
+      visitor: fc.bigInt({ min: 0n, max: 12n }).map((one) => one * 0x1_0000_0001n),
+      path: fc.constantFrom("/", "/a", "/b", "/c", "/d", "/e", "/f")
+    })
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 12 }), fc.array(turn, { maxLength: 80 }), (max, turns) => {
+        const ring = new RealtimeRing({ sitesMax: 2, presencesMax: max })
+        const plain = new PlainRing(max)
+        let now = noon
+        for (const { late, wait, ...fields } of turns) {
+          now += wait
+          const event = view({ ...fields, ts: now - late })
+          ring.add(event, now)
+          plain.add(event, now)
+          assert.deepStrictEqual(ring.snapshot("st_1", now), plain.snapshot(now))
+          assert.strictEqual(ring.stats().presences, plain.used)
+        }
+      }),
+      { numRuns: 500 }
+    )
+  })
+
+  it("keep thousands of visitors of several sites apart, through every growth, also those of one hash", () => {
+    const ring = new RealtimeRing({ sitesMax: 100, presencesMax: 20_000 })
+    const seen = Array.from({ length: 3 }, () => new Map<bigint, number>())
+    const random = new SeededRandom(24)
+    let now = noon
+    for (let turn = 0; turn < 60_000; turn++) {
+      now += turn % 20_000 === 0 ? 400_000 : 15
+      const site = random.below(3)
+      const visitor = BigInt(random.below(40)) * 0x1_0000_0000n + BigInt(random.below(64))
+      ring.add(view({ site: `st_${site}`, kind: "event", visitor, ts: now }), now)
+      seen[site]?.set(visitor, Math.floor(now / 1000))
+      if (turn % 4_001 !== 0) continue
+      for (const [of, seconds] of seen.entries()) {
+        const active = [...seconds.values()].filter((second) => second > Math.floor(now / 1000) - 300)
+        assert.strictEqual(ring.snapshot(`st_${of}`, now).visitors, active.length)
+      }
+    }
   })
 
   it("keep sites apart, and survive a clock that jumps back", () => {

@@ -1,6 +1,6 @@
 import { Context, Effect, Layer, Semaphore } from "effect"
 import { eventColumns } from "#streams/analytics/EventColumns.ts"
-import { rowOf } from "#streams/analytics/EventRecord.ts"
+import { checked, headerBytes } from "#streams/analytics/EventRecord.ts"
 import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
 import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analytics/VisitEvent.ts"
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
@@ -180,7 +180,7 @@ const writeTurn = Effect.fnUntraced(function* (
 })
 
 const prepare = Effect.fnUntraced(function* ({ clickhouse, lane, visits }: Writing, turn: SinkBatch) {
-  const events = turn.records.map(({ payload }) => visitEventOf(rowOf(payload)))
+  const events = turn.records.map(({ payload }) => visitEventOf(checked(payload), headerBytes))
   yield* visits.now.meet(events, lane.name)
   const owners = yield* pageViewOwners(clickhouse, visits.now.strangers(events), events)
   const owned = owners.size === 0 ? events : events.map((event) => ({ ...event, ...owners.get(event) }))
@@ -228,7 +228,8 @@ const monotonicMillis = Effect.sync(() => performance.now())
 interface PlacedRow {
   readonly day: number
   readonly offset: number
-  readonly row: Uint8Array
+  /** the log record, whose row begins after its header */
+  readonly payload: Uint8Array
   readonly event: OwnedVisitEvent
 }
 
@@ -241,7 +242,7 @@ const rowsOf = (
   for (const [index, { offset, payload }] of batch.records.entries()) {
     const event = events[index]
     if (event !== undefined && isWanted(offset))
-      rows.push({ day: event.day, offset, row: rowOf(payload), event })
+      rows.push({ day: event.day, offset, payload: checked(payload), event })
   }
   return { logId: batch.logId, rows }
 }
@@ -266,14 +267,16 @@ const insertByMonths = (
 
 /** Rows, each behind its place in the log and under the identity that its event has by now. */
 const bytesOf = (logId: bigint, rows: ReadonlyArray<PlacedRow>): Uint8Array => {
-  const bytes = Buffer.allocUnsafe(rows.reduce((sum, { row }) => sum + placeBytes + row.length, 0))
+  const more = placeBytes - headerBytes
+  const bytes = Buffer.allocUnsafe(rows.reduce((sum, { payload }) => sum + more + payload.length, 0))
   let at = 0
-  for (const { event, offset, row } of rows) {
+  for (const { event, offset, payload } of rows) {
+    // The record's header is overwritten by the end of the place, which is longer.
+    bytes.set(payload, at + more)
     bytes.writeBigUInt64LE(logId, at)
     at = bytes.writeBigUInt64LE(BigInt(offset), at + 8)
-    bytes.set(row, at)
     if (event.kind === "engage") writeOwner(bytes, at, event)
-    at += row.length
+    at += payload.length - headerBytes
   }
   return bytes
 }

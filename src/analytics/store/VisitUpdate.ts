@@ -7,6 +7,7 @@ import {
 } from "#streams/analytics/ResidentDays.ts"
 import { daysMax, SeenVisitors } from "#streams/analytics/SeenVisitors.ts"
 import { packedEmpty, type OwnedVisitEvent } from "#streams/analytics/VisitEvent.ts"
+import { VisitorMap } from "#streams/analytics/VisitorMap.ts"
 import { inOrder, VisitorDay } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { siteDaysWithEvents, type StoreError } from "./EventStore.ts"
@@ -17,9 +18,9 @@ import { visitorDayOf } from "./VisitStore.ts"
 import { VisitWriter } from "./VisitWriter.ts"
 
 /**
- * In each generation the open visits of some 100,000 visitors with ten page views. With 160 MiB the `ingest` bench, which
+ * In each generation the open visits of some 140,000 visitors with ten page views. With 160 MiB the `ingest` bench, which
  * has as many, folded most days anew in every batch: 8,800 events a second instead of 26,000.
- * A visitor takes 1.6 KB, and most never come again: they are let go of after 10 to 20 minutes, and the few who come back
+ * A visitor takes 0.9 KB, and most never come again: they are let go of after 10 to 20 minutes, and the few who come back
  * later are folded anew. With half an hour for a generation memory grew for an hour under a steady load.
  */
 const residentLimits: ResidentLimits = { bytesMax: 384 * 1024 * 1024, generationMillis: 10 * 60_000 }
@@ -222,12 +223,12 @@ const keptDays = (events: ReadonlyArray<OwnedVisitEvent>, lane: Lane): ReadonlyS
 }
 
 const byVisitor = (events: ReadonlyArray<OwnedVisitEvent>): ReadonlyArray<Touched> => {
-  const siteDays = new Map<string, Map<bigint, Touched>>()
+  const siteDays = new Map<string, VisitorMap<Touched>>()
   const touched: Array<Touched> = []
   for (const event of events) {
     const siteDay = siteDayOf(event)
     let visitors = siteDays.get(siteDay)
-    if (visitors === undefined) siteDays.set(siteDay, (visitors = new Map()))
+    if (visitors === undefined) siteDays.set(siteDay, (visitors = new VisitorMap()))
     const known = visitors.get(event.visitor)
     if (known !== undefined) {
       known.events.push(event)
