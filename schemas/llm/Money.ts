@@ -16,5 +16,14 @@ export const picoOfNumber = (usd: number): PicoUsd | undefined => {
   return decimal === undefined ? undefined : picoOf(decimal)
 }
 
-/** For answers, where the contract has numbers: the double nearest to the amount. */
-export const usdOf = (amount: PicoUsd): number => Number(Decimal.format({ units: amount, scale: picoDigits }))
+/**
+ * For answers, where the contract has numbers: the double nearest to the amount. Both sides of the quotient are exact up to
+ * 2^53, so that it is rounded once, as the number of the text would be.
+ */
+export const usdOf = (amount: PicoUsd): number =>
+  amount >= -exactMax && amount <= exactMax
+    ? Number(amount) / picosPerUsd
+    : Number(Decimal.format({ units: amount, scale: picoDigits }))
+
+const exactMax = BigInt(Number.MAX_SAFE_INTEGER)
+const picosPerUsd = 10 ** picoDigits

@@ -1,5 +1,5 @@
 /**
- * One finished model call as the log of calls keeps it (UTF-8 JSON): the source of the ledger's settlement and of
+ * One finished model call, which the log of calls keeps (its bytes: CallRow.ts): the source of the ledger's settlement and of
  * usage. The log is the only way from a call to Postgres and ClickHouse, so that a crash loses no settled charge.
  */
 export interface CallRecord {
@@ -109,7 +109,3 @@ export interface Draw {
 }
 
 export const nothingDrawn: Settlement = { charge: "0", loss: "0", covered: false, draws: [] }
-
-export const encode = (record: CallRecord): Uint8Array => Buffer.from(JSON.stringify(record))
-
-export const decode = (bytes: Uint8Array): CallRecord => JSON.parse(Buffer.from(bytes).toString("utf8"))

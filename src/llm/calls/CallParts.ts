@@ -3,8 +3,10 @@ import type { CollectionRoute } from "#actors/llm/CollectionRoutes.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
+import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { Upstream } from "#src/infra/upstream/Upstream.ts"
 import type { Admission, AdmissionAsk } from "#src/llm/ledger/Admission.ts"
+import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
 import type { CallTally } from "./CallTally.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
@@ -66,4 +68,12 @@ export interface Call {
   readonly ask: AdmissionAsk
   readonly tally: CallTally
   readonly route: CollectionRoute | undefined
+}
+
+/** The stage of a call that answers. */
+export interface LastStage {
+  /** the request to a model; asked once for each try */
+  readonly bodyOf: (model: CatalogueModel) => OutgoingBody
+  /** images in the request to the models */
+  readonly images: number
 }

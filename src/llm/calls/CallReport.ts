@@ -27,9 +27,8 @@ export const reportCall = (
   slowCallMillis: number
 ): Effect.Effect<void> => {
   const record = tally?.record
-  if (fault === undefined && record === undefined) return Effect.void
+  if (!isReported(record, fault, slowCallMillis)) return Effect.void
   const isFailure = fault !== undefined || record?.success === false
-  if (!isFailure && (record === undefined || millisOf(record) < slowCallMillis)) return Effect.void
   const status = fault?.status ?? record?.status ?? 0
   const code = fault?.code ?? record?.errorCode ?? ""
   return log(isFailure, status, code).pipe(
@@ -51,6 +50,14 @@ export const reportCall = (
     })
   )
 }
+
+/** It failed or was slow. */
+export const isReported = (
+  record: CallRecord | undefined,
+  fault: Problem | undefined,
+  slowCallMillis: number
+): boolean =>
+  fault !== undefined || (record !== undefined && (!record.success || millisOf(record) >= slowCallMillis))
 
 /** A body from which no call was made. */
 export const reportUnread = (requestId: string, { ownerId: userId }: Principal, fault: Problem) =>

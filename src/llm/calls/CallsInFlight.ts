@@ -23,6 +23,9 @@ export class CallsInFlight extends Context.Service<
       caller: Caller,
       call: Effect.Effect<Problem | undefined>
     ) => Effect.Effect<Problem | undefined>
+    /** As `admit`, for a call without a fiber: the refusal; undefined if it may begin, and then `leave` is due once. */
+    readonly enter: (caller: Caller) => Problem | undefined
+    readonly leave: (caller: Caller) => void
   }
 >()("signalbox/llm/CallsInFlight") {
   static readonly layer = Layer.effect(
@@ -36,24 +39,26 @@ export class CallsInFlight extends Context.Service<
       const capacity = Math.min(limits.callsInFlight, limits.upstreamConnections)
       const users = new FairShares(capacity, limits.callsPerUser)
       const keys = new FairShares(capacity, limits.callsPerKey)
-      const refusalOf = ({ keyId, ownerId }: Caller): Problem | undefined => {
+      const enter = ({ keyId, ownerId }: Caller): Problem | undefined => {
         if (count >= capacity) return CallFault.overloaded("Too many calls are under way; try again")
         if (log.isFailing()) return CallFault.overloaded("Calls cannot be booked at the moment; try again")
         if (!users.take(ownerId, 1))
           return CallFault.overloaded(
             "Too many calls of this user are under way; try again when some are done"
           )
-        if (keys.take(keyId, 1)) return undefined
+        if (keys.take(keyId, 1)) {
+          count++
+          return undefined
+        }
         users.release(ownerId, 1)
         return CallFault.overloaded("Too many calls of this key are under way; try again when some are done")
       }
-      const leave = ({ keyId, ownerId }: Caller) =>
-        Effect.suspend(() => {
-          count--
-          users.release(ownerId, 1)
-          keys.release(keyId, 1)
-          return isEnding && count === 0 ? Deferred.succeed(allOver, undefined) : Effect.void
-        })
+      const leave = ({ keyId, ownerId }: Caller): void => {
+        count--
+        users.release(ownerId, 1)
+        keys.release(keyId, 1)
+        if (isEnding && count === 0) Deferred.doneUnsafe(allOver, Effect.void)
+      }
       yield* Effect.addFinalizer(() =>
         Effect.suspend(() => {
           isEnding = true
@@ -69,12 +74,16 @@ export class CallsInFlight extends Context.Service<
         ["signalbox_model_requests_in_flight", "Calls of models under way", () => count]
       ])
       return CallsInFlight.of({
+        enter,
+        leave,
         admit: (caller, call) =>
           Effect.suspend(() => {
-            const refusal = refusalOf(caller)
+            const refusal = enter(caller)
             if (refusal !== undefined) return Effect.succeed(refusal)
-            count++
-            return Effect.ensuring(call, leave(caller))
+            return Effect.ensuring(
+              call,
+              Effect.sync(() => leave(caller))
+            )
           })
       })
     })

@@ -5,12 +5,6 @@ import type { UpstreamUsage } from "#streams/llm/UpstreamUsage.ts"
 import type { CatalogueModel, ModelPrices } from "#src/llm/catalogue/CatalogueModel.ts"
 import { pricesAt } from "#src/llm/catalogue/CataloguePrices.ts"
 
-const times = (price: Decimal.Decimal, count: number): Decimal.Decimal =>
-  Decimal.multiply(price, { units: BigInt(count), scale: 0 })
-
-const sum = (amounts: ReadonlyArray<Decimal.Decimal>): Decimal.Decimal =>
-  amounts.reduce(Decimal.add, Decimal.zero)
-
 /**
  * The hold, a token, for a model whose list has no price because it passes calls on to others: as dear as the dearest
  * models of 2026. It is charged by the upstream's cost of the call.
@@ -27,11 +21,53 @@ const unknownPrices: ModelPrices = {
   reasoning: unknownOutputPrice
 }
 
-const pricesOf = (model: CatalogueModel, promptTokens: number): ModelPrices =>
-  pricesAt(model, promptTokens) ?? unknownPrices
+/** The prices of a list as integers of `10^-scale` USD: a call multiplies and adds them, and rounds once (0011). */
+interface Rates extends Readonly<Record<keyof ModelPrices, bigint>> {
+  readonly scale: number
+  /** the dearest that a token of the prompt, and one of the answer, can come to */
+  readonly promptMost: bigint
+  readonly completionMost: bigint
+}
 
-const dearer = (a: Decimal.Decimal, b: Decimal.Decimal): Decimal.Decimal =>
-  Decimal.compare(a, b) < 0 ? b : a
+const dearer = (a: bigint, b: bigint): bigint => (a < b ? b : a)
+
+const makeRates = (prices: ModelPrices): Rates => {
+  const scale = Math.max(...Object.values(prices).map((price: Decimal.Decimal) => price.scale))
+  const at = (price: Decimal.Decimal): bigint => Decimal.rounded(price, scale)
+  const [prompt, completion, cacheWrite, reasoning] = [
+    at(prices.prompt),
+    at(prices.completion),
+    at(prices.cacheWrite),
+    at(prices.reasoning)
+  ]
+  return {
+    scale,
+    prompt,
+    completion,
+    cacheWrite,
+    reasoning,
+    cacheRead: at(prices.cacheRead),
+    request: at(prices.request),
+    image: at(prices.image),
+    promptMost: dearer(prompt, cacheWrite),
+    completionMost: dearer(completion, reasoning)
+  }
+}
+
+/** By their list, which lives as long as the catalogue has it, or a call that was admitted by it. */
+const knownRates = new WeakMap<ModelPrices, Rates>()
+
+const ratesAt = (model: CatalogueModel, promptTokens: number): Rates => {
+  const prices = pricesAt(model, promptTokens) ?? unknownPrices
+  const known = knownRates.get(prices)
+  if (known !== undefined) return known
+  const rates = makeRates(prices)
+  knownRates.set(prices, rates)
+  return rates
+}
+
+/** Most counts of a call are 0: no image, nothing cached, no thought. */
+const times = (rate: bigint, count: number): bigint => (count === 0 ? 0n : rate * BigInt(count))
 
 /** The highest cost of so many tokens, cached or thought ones included: a call's hold. */
 export const estimate = (
@@ -40,30 +76,25 @@ export const estimate = (
   outputTokens: number,
   images: number
 ): PicoUsd => {
-  const prices = pricesOf(model, promptTokens)
-  return picoOf(
-    sum([
-      times(dearer(prices.prompt, prices.cacheWrite), promptTokens),
-      times(dearer(prices.completion, prices.reasoning), outputTokens),
-      times(prices.image, images),
-      prices.request
-    ])
-  )
+  const { completionMost, image, promptMost, request, scale } = ratesAt(model, promptTokens)
+  const units =
+    times(promptMost, promptTokens) + times(completionMost, outputTokens) + times(image, images) + request
+  return picoOf({ units, scale })
 }
 
 /** Tokens by the prices pinned at admission, cached ones at theirs. */
 const byTokens = (model: CatalogueModel, usage: UpstreamUsage, images: number): Decimal.Decimal => {
   const { cacheWriteTokens, cachedTokens, completionTokens, promptTokens, reasoningTokens } = usage
-  const prices = pricesOf(model, promptTokens)
-  return sum([
-    times(prices.prompt, promptTokens - cachedTokens - cacheWriteTokens),
-    times(prices.cacheRead, cachedTokens),
-    times(prices.cacheWrite, cacheWriteTokens),
-    times(prices.completion, completionTokens - reasoningTokens),
-    times(prices.reasoning, reasoningTokens),
-    times(prices.image, images),
-    prices.request
-  ])
+  const rates = ratesAt(model, promptTokens)
+  const units =
+    times(rates.prompt, promptTokens - cachedTokens - cacheWriteTokens) +
+    times(rates.cacheRead, cachedTokens) +
+    times(rates.cacheWrite, cacheWriteTokens) +
+    times(rates.completion, completionTokens - reasoningTokens) +
+    times(rates.reasoning, reasoningTokens) +
+    times(rates.image, images) +
+    rates.request
+  return { units, scale: rates.scale }
 }
 
 /** An upstream may charge more than its list price, for a search or a long context, but hardly so many times more. */

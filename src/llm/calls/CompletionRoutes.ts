@@ -1,5 +1,5 @@
 import { Cause, Effect, Result } from "effect"
-import { Admission, anyKey, invalidKey } from "#src/accounts/Admission.ts"
+import { Admission, anyKey, type Entry, invalidKey } from "#src/accounts/Admission.ts"
 import { KeyWatch } from "#src/accounts/KeyWatch.ts"
 import { openAiError, type Problem, bodyOf } from "#schemas/core/Problem.ts"
 import type { Principal } from "#schemas/core/Authorization.ts"
@@ -15,10 +15,11 @@ import { CallExchange } from "./CallExchange.ts"
 import { type Client, ClientStream } from "./ClientStream.ts"
 import type { AnswerSink } from "./CallParts.ts"
 import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
-import { Completions } from "./Completions.ts"
+import { type CompletionAsk, Completions } from "./Completions.ts"
 import { makeEmbeddings } from "./Embeddings.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { onceOnly } from "./OnceOnly.ts"
+import type { PlainEnd } from "./PlainAnswer.ts"
 import { type BodyToRead, makeRequestReader, type Read } from "#src/llm/requests/RequestReader.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -40,8 +41,19 @@ const tooMuch = CallFault.overloaded("The calls under way are too large together
 /** A shorter body is not worth a look-up of its owner before that of its key. */
 const shortBytes = 4 * 1024
 
-/** The work of an endpoint once the caller is let in. */
-type Handle = (exchange: CallExchange, key: Principal, body: HeldBody) => Handled
+/**
+ * The work of an endpoint once the caller is let in. With `end`, it may be done without a fiber: then the answer is undefined,
+ * and `end` is told.
+ */
+type Handle = (exchange: CallExchange, guest: Guest, end?: PlainEnd) => Handled | undefined
+
+/** A caller who was let in. */
+interface Guest {
+  readonly key: Principal
+  readonly body: HeldBody
+  /** the answer no longer depends on the key, and the body is given up */
+  readonly leave: () => void
+}
 
 /** `POST /api/v1/chat/completions` and `/embeddings`, served beside the Effect pipeline. */
 export const completionRoutes = Effect.gen(function* () {
@@ -49,10 +61,12 @@ export const completionRoutes = Effect.gen(function* () {
   const isTraced = otelEndpoint !== undefined
   const admission = yield* Admission
   const bodies = new CallBodies(limits)
-  const enter = yield* entering(bodies)
+  const letIn = yield* lettingIn(bodies)
+  const enter = yield* entering(letIn)
   const handles = yield* handling
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const clients = new Set<Client>()
+  const begin = beginning(letIn, clients, run)
   // Calls that go on to keep their answer are settled all the same when the server ends.
   yield* Effect.addFinalizer(() => Effect.sync(() => clients.forEach((client) => client.leave())))
 
@@ -76,6 +90,12 @@ export const completionRoutes = Effect.gen(function* () {
     },
     handle: (request, body, reply) => {
       const exchange = new CallExchange(request, body, reply)
+      // The hot path: memory knows the key, and the answer is not to be kept.
+      const entry =
+        isTraced || exchange.idempotencyKey !== ""
+          ? undefined
+          : admission.enterAtHand(exchange.authorization, anyKey, request, () => true)
+      if (entry !== undefined) return begin(exchange, entry, handle)
       const hasUnknownKey = isUnknownKey(exchange.authorization, body.length)
       const held = hasUnknownKey ? bodies.ofUnknownKey(request.remoteAddress, body.length) : undefined
       if (hasUnknownKey && held === undefined) return exchange.fail(tooMuch)
@@ -97,31 +117,67 @@ export const completionRoutes = Effect.gen(function* () {
   ]
 })
 
+/** Handles the request of a caller whom memory knows; a fiber is made only for what has to be waited for. */
+const beginning =
+  (letIn: LetIn, clients: Set<Client>, run: (effect: Effect.Effect<void>) => unknown) =>
+  (exchange: CallExchange, entry: Entry, handle: Handle): void => {
+    const guest = letIn(exchange, entry)
+    if ("status" in guest) return exchange.fail(guest)
+    clients.add(exchange.client)
+    const leave = () => {
+      guest.leave()
+      clients.delete(exchange.client)
+    }
+    const slowly = (handled: Handled) =>
+      void run(Effect.ensuring(answering(exchange, handled), Effect.sync(leave)))
+    const died = (defect: unknown) => slowly(Effect.die(defect))
+    const over = (fault: Problem | undefined) => {
+      leave()
+      if (fault !== undefined) exchange.fail(fault)
+    }
+    try {
+      const handled = handle(exchange, guest, { over, died, run })
+      if (handled !== undefined) slowly(handled)
+    } catch (defect) {
+      died(defect)
+    }
+  }
+
 /** The handling of a request once its body was read. */
 const handling = Effect.gen(function* () {
   const answers = yield* Idempotency
   const { limits } = yield* AppConfig
   const reader = yield* makeRequestReader
-  const complete = completing(yield* Completions, limits)
+  const completions = yield* Completions
+  const askOf = completionAsk(limits)
   const embed = embedding(yield* makeEmbeddings)
   const once = (exchange: CallExchange, key: Principal, path: string, make: Handled) =>
     onceOnly(answers, exchange, key, path, make)
-  const completion: Handle = (exchange, key, body) =>
-    reading(exchange, key, reader.chat(toRead(exchange, key, body)), (request) =>
-      once(exchange, key, "/api/v1/chat/completions", complete(exchange, key, request))
+  const completion: Handle = (exchange, guest, end) => {
+    const { key } = guest
+    const read = reader.chat(toRead(exchange, guest))
+    if (end !== undefined && isRead(read) && completions.completeAtHand(askOf(exchange, key, read), end))
+      return undefined
+    return reading(exchange, key, read, (request) =>
+      once(exchange, key, "/api/v1/chat/completions", completions.complete(askOf(exchange, key, request)))
     )
-  const embeddings: Handle = (exchange, key, body) =>
-    reading(exchange, key, reader.embeddings(toRead(exchange, key, body)), (request) =>
-      once(exchange, key, "/api/v1/embeddings", embed(exchange, key, request))
+  }
+  const embeddings: Handle = (exchange, guest) =>
+    reading(exchange, guest.key, reader.embeddings(toRead(exchange, guest)), (request) =>
+      once(exchange, guest.key, "/api/v1/embeddings", embed(exchange, guest.key, request))
     )
   return { completion, embeddings }
 })
 
 /** A call with an Idempotency-Key is told apart by its body until it is over. */
-const toRead = (exchange: CallExchange, { ownerId: userId }: Principal, held: HeldBody): BodyToRead => {
+const toRead = (exchange: CallExchange, { body, key }: Guest): BodyToRead => {
   const isKept = exchange.idempotencyKey !== ""
-  return { bytes: exchange.body, isKept, userId, onLetGo: (left) => (isKept ? undefined : held.keep(left)) }
+  const onLetGo = (left: number) => (isKept ? undefined : body.keep(left))
+  return { bytes: exchange.body, isKept, userId: key.ownerId, onLetGo }
 }
+
+const isRead = <A extends object>(read: Read<A>): read is A =>
+  !Effect.isEffect(read) && !(read instanceof RequestFault)
 
 const reading = <A extends object>(
   exchange: CallExchange,
@@ -144,9 +200,9 @@ const unread = (failure: JobNotDone): Handled =>
     CallFault.overloaded("Too many large requests are being read; try again")
   )
 
-const completing =
-  (completions: Completions["Service"], limits: Limits) =>
-  (exchange: CallExchange, key: Principal, request: ChatRequest): Handled => {
+const completionAsk =
+  (limits: Limits) =>
+  (exchange: CallExchange, key: Principal, request: ChatRequest): CompletionAsk => {
     const { callId: id, client, requestId, startedAt } = exchange
     const sink: AnswerSink = {
       json: (answer) => exchange.sendJson(200, JSON.stringify(answer)),
@@ -163,7 +219,7 @@ const completing =
         exchange.isInvalid = true
       }
     }
-    return completions.complete({ id, requestId, key, source: "api", request, client, sink, startedAt })
+    return { id, requestId, key, source: "api", request, client, sink, startedAt }
   }
 
 const embedding =
@@ -174,30 +230,41 @@ const embedding =
     return embed({ id, requestId, key, request, client, send, startedAt })
   }
 
-/** Lets in who may call and has room for the body, and calls `handle`. */
-const entering = Effect.fnUntraced(function* (bodies: CallBodies) {
+/** Lets in who may call and has room for the body, or answers why not. */
+const lettingIn = Effect.fnUntraced(function* (bodies: CallBodies) {
   const admission = yield* Admission
   const { watch } = yield* KeyWatch
+  return (exchange: CallExchange, { headers, key, refusal }: Entry): Guest | Problem => {
+    for (const name in headers) exchange.headers.push([name, headers[name] ?? ""])
+    exchange.onStatus = (status) => admission.record(key, status)
+    if (refusal !== undefined) return refusal
+    const body = bodies.ofUser(key.ownerId, exchange.body.length)
+    if (body === undefined) return tooMuch
+    const unwatch = watch(key.id, () => exchange.expel())
+    const leave = () => {
+      unwatch()
+      body.keep(0)
+    }
+    return { key, body, leave }
+  }
+})
+
+type LetIn = Effect.Success<ReturnType<typeof lettingIn>>
+
+/** Of a caller whom memory may not know. */
+const entering = Effect.fnUntraced(function* (letIn: LetIn) {
+  const admission = yield* Admission
   return Effect.fnUntraced(function* (exchange: CallExchange, request: HotRequest, handle: Handle) {
     const entry = yield* Effect.result(admission.enter(exchange.authorization, anyKey, request))
     if (Result.isFailure(entry)) {
       const { failure } = entry
       return failure._tag === "ServiceUnavailable" ? CallFault.overloaded(failure.message) : failure
     }
-    const { headers, key, refusal } = entry.success
-    exchange.headers.push(...Object.entries(headers))
-    exchange.onStatus = (status) => admission.record(key, status)
-    if (refusal !== undefined) return refusal
-    const held = bodies.ofUser(key.ownerId, exchange.body.length)
-    if (held === undefined) return tooMuch
-    const unwatch = watch(key.id, () => exchange.expel())
-    const leave = Effect.sync(() => {
-      unwatch()
-      held.keep(0)
-    })
+    const guest = letIn(exchange, entry.success)
+    if ("status" in guest) return guest
     return yield* Effect.ensuring(
-      Effect.suspend(() => handle(exchange, key, held)),
-      leave
+      Effect.suspend(() => handle(exchange, guest) ?? Effect.undefined),
+      Effect.sync(guest.leave)
     )
   })
 })

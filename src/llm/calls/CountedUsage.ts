@@ -8,6 +8,7 @@ import type { ChatRequest } from "#src/llm/requests/ChatRequest.ts"
 import type { CallParts } from "./CallParts.ts"
 import type { Measured } from "./CallTally.ts"
 import { contextOf, promptTokensOf } from "./Estimate.ts"
+import type { Soon } from "./Soon.ts"
 import { estimateTokens, type TokenCounter } from "./TokenCounter.ts"
 
 /** Of the request's text; one that is too long to be counted is estimated. */
@@ -79,10 +80,10 @@ export const usageOf = (
   model: CatalogueModel,
   reported: unknown,
   output: () => Output
-): Effect.Effect<Measured> => {
+): Soon<Measured> => {
   const told = believed(limits, request, model, reported, output)
   return "usage" in told
-    ? Effect.succeed(told)
+    ? told
     : Effect.map(countedUsage(counter, request, output()), (usage) => ({ usage, doubt: told.doubt }))
 }
 

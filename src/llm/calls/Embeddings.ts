@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { AppConfig } from "#src/Config.ts"
-import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
+import { isJsonRecord } from "#schemas/core/JsonRecord.ts"
+import type { ChatChunk } from "#streams/llm/ChatChunk.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { EstimateReason } from "#streams/llm/CallRecord.ts"
 import { readUsage } from "#streams/llm/UpstreamUsage.ts"
@@ -20,7 +21,8 @@ import type { Client } from "./ClientStream.ts"
 import { tokensOnly, usageObject } from "./CountedUsage.ts"
 import type { EmbeddingsRequest } from "#src/llm/requests/EmbeddingsRequest.ts"
 import { Ledger } from "#src/llm/ledger/Ledger.ts"
-import { plainAttempt } from "./PlainAnswer.ts"
+import { plainAttempt } from "./PlainAttempt.ts"
+import { awaited } from "./Soon.ts"
 import { faultOf } from "./Failover.ts"
 import type { Spent } from "./Spent.ts"
 import { mayUseModel, unknownModel } from "./Candidates.ts"
@@ -114,7 +116,7 @@ interface Call extends EmbeddingsAsk {
   readonly admission: Admission
 }
 
-const problemOf = (json: JsonRecord): string | undefined =>
+const problemOf = ({ json }: ChatChunk): string | undefined =>
   Array.isArray(json["data"]) && json["data"].length > 0 ? undefined : "The model's answer was empty"
 
 /** The reported usage, or the reason against it: more than was sent, or none for an input that is not empty. */
@@ -147,7 +149,7 @@ const usageOf = (
 const leave = Effect.fnUntraced(function* (parts: CallParts, call: Call, spent: Spent) {
   const { admission, hold, model, tally } = call
   if (spent.isTaken) tally.add(model, yield* usageOf(parts, call, spent.usage, "abandoned"), 0)
-  const settlement = yield* settle(admission, hold, { cost: tally.cost, tokens: tally.tokens })
+  const settlement = yield* awaited(settle(admission, hold, { cost: tally.cost, tokens: tally.tokens }))
   parts.log.append(tally.clientGone(settlement))
 })
 
@@ -171,7 +173,7 @@ const answer = Effect.fnUntraced(function* (parts: CallParts, call: Call) {
   const { json } = outcome
   const measured = yield* usageOf(parts, call, json["usage"])
   tally.add(model, measured, 0)
-  const settlement = yield* settle(admission, hold, { cost: tally.cost, tokens: tally.tokens })
+  const settlement = yield* awaited(settle(admission, hold, { cost: tally.cost, tokens: tally.tokens }))
   log.append(tally.answered(settlement))
   const { completion_tokens: _, ...usage } = usageObject(measured.usage, json["usage"])
   call.send({

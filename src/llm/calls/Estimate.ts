@@ -50,7 +50,7 @@ export const promptTokensOf = (
 
 /** Pico-USD that the extras of a request hold. */
 export const feesOf = ({ extras }: Pick<ChatRequest, "extras">, { extraFeeUsd }: Limits): PicoUsd =>
-  BigInt(extras) * (picoOfNumber(extraFeeUsd) ?? 0n)
+  extras === 0 ? 0n : BigInt(extras) * (picoOfNumber(extraFeeUsd) ?? 0n)
 
 /** It may think before it says anything, unseen until its usage tells. */
 export const mayThink = (

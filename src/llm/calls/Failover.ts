@@ -18,26 +18,55 @@ type StageResult<A> =
   | { readonly _tag: "ClientGone" }
 
 /**
- * Asks the models in order until one answers; `isLast` marks the last one. A failure moves on to the next one and goes
- * to the collection's route, which leaves out models that fail too often. Source: contract/llm#trying-the-next-model.
+ * The models of a stage, one after the other until one answers. Outcomes go to the collection's route, which leaves out
+ * models that fail too often. Source: contract/llm#trying-the-next-model.
  */
+export class StageWalk {
+  readonly failures: Array<AttemptFailure> = []
+  readonly #route: CollectionRoute | undefined
+  readonly #order: ReadonlyArray<CatalogueModel>
+  #next = 0
+
+  constructor(models: ReadonlyArray<CatalogueModel>, route: CollectionRoute | undefined) {
+    this.#route = route
+    this.#order = route?.order(models, performance.now()) ?? models
+  }
+
+  /** The model to ask now; undefined after the last one. */
+  next(): CatalogueModel | undefined {
+    const model = this.#order[this.#next]
+    if (model === undefined) return undefined
+    this.#next++
+    this.#route?.begin(model.id)
+    return model
+  }
+
+  /** no other model is left after the one that is asked now */
+  get isLast(): boolean {
+    return this.#next === this.#order.length
+  }
+
+  tried(model: CatalogueModel, outcome: Tried<unknown>): void {
+    this.#route?.report(model.id, healthOf(outcome), performance.now())
+    if (outcome._tag === "Failed") this.failures.push(outcome.failure)
+  }
+}
+
+/** Walks through a stage with tries that take a fiber; `isLast` marks the last one. */
 export const tryInOrder = <A>(
   models: ReadonlyArray<CatalogueModel>,
   route: CollectionRoute | undefined,
   attempt: (model: CatalogueModel, isLast: boolean) => Effect.Effect<Tried<A>>
 ): Effect.Effect<StageResult<A>> =>
   Effect.gen(function* () {
-    const failures: Array<AttemptFailure> = []
-    const order = route?.order(models, performance.now()) ?? models
-    for (const [index, model] of order.entries()) {
-      route?.begin(model.id)
-      const tried = yield* attempt(model, index === order.length - 1)
-      route?.report(model.id, healthOf(tried), performance.now())
+    const walk = new StageWalk(models, route)
+    for (let model = walk.next(); model !== undefined; model = walk.next()) {
+      const tried = yield* attempt(model, walk.isLast)
+      walk.tried(model, tried)
       if (tried._tag === "Done") return { _tag: "Done", value: tried.value, model }
       if (tried._tag === "ClientGone") return tried
-      failures.push(tried.failure)
     }
-    return { _tag: "AllFailed", failures }
+    return { _tag: "AllFailed", failures: walk.failures }
   })
 
 const healthOf = <A>(tried: Tried<A>): Health => {

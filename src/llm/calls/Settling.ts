@@ -7,6 +7,7 @@ import type { CallTally } from "./CallTally.ts"
 import type { Ledger } from "#src/llm/ledger/Ledger.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import * as CallFault from "./CallFault.ts"
+import type { Soon } from "./Soon.ts"
 
 const faultOf = (refused: AdmissionRefused): Problem => {
   switch (refused._tag) {
@@ -122,13 +123,13 @@ export const settle = (
   admission: Admission,
   ask: Pick<AdmissionAsk, "costOf" | "promptTokens" | "growsTo">,
   actual: Actual
-): Effect.Effect<Settlement> => {
+): Soon<Settlement> => {
   const held = admission.outputTokens
   const needed = admission.covered
     ? Math.max(held, actual.tokens - ask.promptTokens)
     : tokensFor(held, actual.cost, ask.costOf)
   const most = admission.clamped ? held : Math.min(needed, ask.growsTo ?? held)
-  if (most <= held) return Effect.sync(() => capped(admission, ask, held, actual))
+  if (most <= held) return capped(admission, ask, held, actual)
   return Effect.map(
     Effect.promise(() => admission.extend(most)),
     (covers) => capped(admission, ask, covers, actual)

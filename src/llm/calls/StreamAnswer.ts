@@ -6,7 +6,7 @@ import { nothingDrawn, type Settlement } from "#streams/llm/CallRecord.ts"
 import type { OutgoingBody } from "#src/infra/upstream/OutgoingBody.ts"
 import { upstreamFailure } from "./AttemptFailure.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
-import type { Call, CallParts, ChunkHead } from "./CallParts.ts"
+import type { Call, CallParts, ChunkHead, LastStage } from "./CallParts.ts"
 import type { AnswerStream } from "./ClientStream.ts"
 import type { CatalogueModel } from "#src/llm/catalogue/CatalogueModel.ts"
 import { traceAttempt } from "./CallTrace.ts"
@@ -18,6 +18,7 @@ import { routerBlock } from "./CallTally.ts"
 import { settle } from "./Settling.ts"
 import { addFailed, addLeft } from "./Spent.ts"
 import { faultOf, healthAfter, type Tried, tryInOrder } from "./Failover.ts"
+import { awaited } from "./Soon.ts"
 import { streamAttempt } from "./StreamAttempt.ts"
 import type { Streamed } from "./StreamOutcome.ts"
 
@@ -39,8 +40,7 @@ export const answerStream = Effect.fnUntraced(function* (
   parts: CallParts,
   call: Call,
   outlet: Outlet,
-  bodyOf: (model: CatalogueModel) => OutgoingBody,
-  images: number
+  { bodyOf, images }: LastStage
 ): Effect.fn.Return<Problem | undefined> {
   const { log } = parts
   const { tally, candidates } = call
@@ -146,14 +146,14 @@ const finish = Effect.fnUntraced(function* (
   else if (streamed.end === "cut") yield* addLeft(parts, call, model, streamed.spent, images, "cut")
   else {
     const { output, usage } = streamed.spent
-    tally.add(model, yield* usageOf(parts, call.request, model, usage, output), images)
+    tally.add(model, yield* awaited(usageOf(parts, call.request, model, usage, output)), images)
   }
   const { client } = call
   if (client.isAbandoned) {
     stream.dispose()
     return parts.log.append(tally.failedMidStream(client.goneCode))
   }
-  const settlement = yield* settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens })
+  const settlement = yield* awaited(settle(admission, call.ask, { cost: tally.cost, tokens: tally.tokens }))
   if (streamed.end === "gone") {
     stream.dispose()
     return parts.log.append(tally.failedMidStream(client.goneCode, settlement))

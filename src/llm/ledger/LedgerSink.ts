@@ -1,7 +1,8 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Sink, SinkBatch } from "#streams/kernel/Sink.ts"
-import { type CallRecord, decode } from "#streams/llm/CallRecord.ts"
+import type { CallRecord } from "#streams/llm/CallRecord.ts"
+import { decode } from "#streams/llm/CallRow.ts"
 import { sinkFailureOf } from "#src/infra/postgres/SinkFailure.ts"
 import { type Booking, bookingOf, columnsOf, cutDown, type Missing } from "./Settlements.ts"
 

@@ -2,7 +2,8 @@ import { join } from "node:path"
 import { Context, Effect, Layer } from "effect"
 import * as SampledMetrics from "#actors/kernel/SampledMetrics.ts"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
-import { encode, type CallRecord } from "#streams/llm/CallRecord.ts"
+import type { CallRecord } from "#streams/llm/CallRecord.ts"
+import { encode } from "#streams/llm/CallRow.ts"
 import { AppConfig } from "#src/Config.ts"
 import { clickHouseConsumer } from "#src/infra/clickhouse/LostEngine.ts"
 import { countCall } from "./CallCounters.ts"
@@ -23,6 +24,11 @@ export class CallLog extends Context.Service<
      * that ends meanwhile loses them, which is why no new call begins while `isFailing`.
      */
     readonly append: (record: CallRecord) => void
+    /**
+     * As `append`, for an answer that waits for its record: the records of one turn of the event loop are written by one
+     * write, and then `next` of each is called, in order.
+     */
+    readonly appendThen: (record: CallRecord, next: () => void) => void
     /** the log refuses records: new calls are answered 503 */
     readonly isFailing: () => boolean
     /** appended, and not yet safe from a power cut */
@@ -57,6 +63,9 @@ export class CallLog extends Context.Service<
   )
 }
 
+/** Bytes of a turn's records that are written without waiting for its end. */
+const turnBytesMax = 256 * 1024
+
 /** A log of calls over an open log. `count` receives every call. */
 export const make = Effect.fnUntraced(function* (
   log: DurableLog.DurableLog,
@@ -66,18 +75,18 @@ export const make = Effect.fnUntraced(function* (
   const refused: Array<Uint8Array> = []
   let pending = 0
 
-  const offer = (bytes: Uint8Array): boolean => {
-    const outcome = log.append(bytes, (error) => {
-      // It was taken, and then the disk failed: its order is lost; nothing depends on it.
-      if (error !== undefined) refused.push(bytes)
-      else pending--
+  const offer = (records: ReadonlyArray<Uint8Array>): boolean => {
+    const outcome = log.appendAll(records, (error) => {
+      // They were taken, and then the disk failed: their order is lost; nothing depends on it.
+      if (error !== undefined) refused.push(...records)
+      else pending -= records.length
     })
     return typeof outcome === "number"
   }
 
   const retry = Effect.sync(() => {
     const waiting = refused.splice(0)
-    const firstRefused = waiting.findIndex((bytes) => !offer(bytes))
+    const firstRefused = waiting.findIndex((bytes) => !offer([bytes]))
     if (firstRefused >= 0) refused.unshift(...waiting.slice(firstRefused))
   })
   yield* Effect.forkScoped(Effect.forever(Effect.delay(retry, retryMillis)))
@@ -94,15 +103,50 @@ export const make = Effect.fnUntraced(function* (
     )
   )
 
+  const write = (records: ReadonlyArray<Uint8Array>): void => {
+    if (refused.length > 0 || !offer(records)) refused.push(...records)
+  }
+  const take = (record: CallRecord): Uint8Array => {
+    pending++
+    count(record)
+    return encode(record)
+  }
+  const turn = new Turn(write)
   return {
     log,
-    append: (record: CallRecord) => {
-      const bytes = encode(record)
-      pending++
-      count(record)
-      if (refused.length > 0 || !offer(bytes)) refused.push(bytes)
-    },
+    append: (record: CallRecord) => write([take(record)]),
+    appendThen: (record: CallRecord, next: () => void) => turn.add(take(record), next),
     isFailing: () => refused.length > 0,
     pending: () => pending
   }
 })
+
+/** The records of one turn of the event loop, and what follows each. */
+class Turn {
+  readonly #write: (records: ReadonlyArray<Uint8Array>) => void
+  #records: Array<Uint8Array> = []
+  #next: Array<() => void> = []
+  #bytes = 0
+
+  constructor(write: (records: ReadonlyArray<Uint8Array>) => void) {
+    this.#write = write
+  }
+
+  add(record: Uint8Array, next: () => void): void {
+    if (this.#records.length === 0) setImmediate(() => this.#end())
+    this.#records.push(record)
+    this.#next.push(next)
+    this.#bytes += record.length
+    if (this.#bytes >= turnBytesMax) this.#end()
+  }
+
+  #end(): void {
+    if (this.#records.length === 0) return
+    const [records, following] = [this.#records, this.#next]
+    this.#records = []
+    this.#next = []
+    this.#bytes = 0
+    this.#write(records)
+    for (const next of following) next()
+  }
+}

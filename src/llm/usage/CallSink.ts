@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import type { Sink, SinkBatch } from "#streams/kernel/Sink.ts"
-import { decode } from "#streams/llm/CallRecord.ts"
-import { callColumns, rowOf } from "#streams/llm/CallRow.ts"
+import { callColumns, fieldsOf } from "#streams/llm/CallRow.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
@@ -9,13 +8,18 @@ import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 const columns = ["log_id", "seq", ...callColumns]
 
 /** The rows of the offsets that are wanted, one JSON object a line. */
-const rowsOf = (batch: SinkBatch, isWanted: (offset: number) => boolean): Buffer => {
-  const logId = String(batch.logId)
-  const lines = batch.records
-    .filter(({ offset }) => isWanted(offset))
-    .map(({ offset, payload }) => JSON.stringify({ log_id: logId, seq: offset, ...rowOf(decode(payload)) }))
-  return Buffer.from(lines.join("\n"))
-}
+const rowsOf = (batch: SinkBatch, isWanted: (offset: number) => boolean): Buffer =>
+  Buffer.concat(
+    batch.records
+      .filter(({ offset }) => isWanted(offset))
+      .flatMap(({ offset, payload }) => [
+        Buffer.from(`{"log_id":"${batch.logId}","seq":${offset},`),
+        fieldsOf(payload),
+        lineFeed
+      ])
+  )
+
+const lineFeed = Buffer.from("\n")
 
 /** The one writer of `calls` in this process: each call of the log is one row of it, exactly once. */
 export const make: Effect.Effect<Sink, never, ClickHouse> = Effect.map(ClickHouse, (clickhouse) => {

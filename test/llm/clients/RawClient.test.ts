@@ -129,9 +129,16 @@ describe("the ledger after calls of every kind", () => {
         caller.say("sandbox/thinker", `Write ${index + 1} words`, index % 2 === 0 ? streaming : {})
       )
     )
+    for (const { raw, router, status } of answers)
+      assert.deepStrictEqual([status, router?.charged_usd !== undefined], [200, true], raw)
     const served = await sandbox.served("sandbox/thinker")
     assert.strictEqual(served.completed - before.completed, 40)
-    const upstream = sum(Object.entries(served.costs).map(([cost, calls]) => marked(cost) * BigInt(calls)))
+    // Other files of the worker have the same upstream, and ask the same model.
+    const upstream = sum(
+      Object.entries(served.costs).map(
+        ([cost, calls]) => marked(cost) * BigInt(calls - (before.costs[cost] ?? 0))
+      )
+    )
     assert.strictEqual(
       sum(answers.map(({ router }) => picoOfNumber(router?.charged_usd ?? 0) ?? 0n)),
       upstream

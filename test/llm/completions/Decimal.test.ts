@@ -98,6 +98,16 @@ describe("an amount of money", () => {
     )
   })
 
+  it("is shown as the number that its text reads as", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), fc.nat(18), (large, digits) => {
+        const pico = large / 10n ** BigInt(digits)
+        assert.strictEqual(usdOf(pico), Number(Decimal.format({ units: pico, scale: 12 })))
+      }),
+      { numRuns: 10_000 }
+    )
+  })
+
   it("is a whole number of pico-dollars, the nearest one", () => {
     assert.strictEqual(picoOf(decimal("0.0000000000005")), 1n)
     assert.strictEqual(picoOf(decimal("0.00000000000049")), 0n)

@@ -6,6 +6,7 @@ import { type ChatRequest, readChatRequest } from "#src/llm/requests/ChatRequest
 import { holdOf, tooLong } from "#src/llm/calls/Estimate.ts"
 import { RequestFault } from "#src/llm/requests/JsonRequest.ts"
 import { settle } from "#src/llm/calls/Settling.ts"
+import { awaited } from "#src/llm/calls/Soon.ts"
 import type { Candidates } from "#src/llm/calls/Candidates.ts"
 import { limits } from "#src/Limits.ts"
 import { nothingDrawn } from "#streams/llm/CallRecord.ts"
@@ -113,7 +114,7 @@ describe("the settlement of a call", () => {
             release: () => undefined
           }
           await Effect.runPromise(
-            settle(admission, { costOf, promptTokens: 5, growsTo: Infinity }, { cost, tokens: 10 })
+            awaited(settle(admission, { costOf, promptTokens: 5, growsTo: Infinity }, { cost, tokens: 10 }))
           )
           assert.isTrue(costOf(covers) >= cost)
           assert.isTrue(covers === held || costOf(covers - 1) <= cost)
@@ -133,9 +134,9 @@ describe("the settlement of a call", () => {
       release: () => undefined
     }
     const ask = { costOf: () => 0n, promptTokens: 5, growsTo: Infinity }
-    await Effect.runPromise(settle(admission, ask, { cost: 10n ** 12n, tokens: 15 }))
+    await Effect.runPromise(awaited(settle(admission, ask, { cost: 10n ** 12n, tokens: 15 })))
     assert.deepStrictEqual(extended, [])
-    await Effect.runPromise(settle(admission, ask, { cost: 0n, tokens: 40 }))
+    await Effect.runPromise(awaited(settle(admission, ask, { cost: 0n, tokens: 40 })))
     assert.deepStrictEqual(extended, [35])
   })
 })

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import * as DurableLog from "#streams/kernel/DurableLog.ts"
 import { FileFailed } from "#streams/kernel/LogFailure.ts"
 import { LogFiles, type LogFileSystem, nodeLogFiles } from "#streams/kernel/LogFiles.ts"
-import { decode } from "#streams/llm/CallRecord.ts"
+import { decode } from "#streams/llm/CallRow.ts"
 import { countCall } from "#src/llm/usage/CallCounters.ts"
 import * as CallLog from "#src/llm/usage/CallLog.ts"
 import { readAll, temporaryDirectory } from "#test/kernel/streams/TemporaryLog.ts"
@@ -67,19 +67,21 @@ describe("the log of calls", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has every call of a process that was killed in the turn in which it ended", () =>
-    Effect.gen(function* () {
-      const directory = yield* temporaryDirectory
-      const program = join(import.meta.dirname, "DyingCaller.ts")
-      const died = spawnSync(process.execPath, [program, directory], { encoding: "utf8" })
-      assert.strictEqual(died.signal, "SIGKILL", died.stderr)
-      const said = died.stdout.trim().split("\n")
-      assert.lengthOf(said, 20)
-      const found = yield* Effect.scoped(
-        Effect.flatMap(DurableLog.open({ directory, consumers, writeThrough: true }), idsIn)
-      )
-      assert.deepStrictEqual(found, said)
-    }).pipe(Effect.scoped)
+  it.live.each(["alone", "together"])(
+    "has every call of a process that was killed in the turn in which it ended, written %s",
+    (way) =>
+      Effect.gen(function* () {
+        const directory = yield* temporaryDirectory
+        const program = join(import.meta.dirname, "DyingCaller.ts")
+        const died = spawnSync(process.execPath, [program, directory, way], { encoding: "utf8" })
+        assert.strictEqual(died.signal, "SIGKILL", died.stderr)
+        const said = died.stdout.trim().split("\n")
+        assert.lengthOf(said, 20)
+        const found = yield* Effect.scoped(
+          Effect.flatMap(DurableLog.open({ directory, consumers, writeThrough: true }), idsIn)
+        )
+        assert.deepStrictEqual(found, said)
+      }).pipe(Effect.scoped)
   )
 
   it.effect("counts calls for the metrics by status, tokens, charge and first token", () =>

@@ -108,6 +108,25 @@ describe("the sink of calls", () => {
     }).pipe(Effect.provide(TestStores.layer))
   )
 
+  it.effect("takes records of a log from before they were rows", () =>
+    Effect.gen(function* () {
+      const sink = yield* CallSink.make
+      const { records, ...batch } = callBatch(calls)
+      const payloads = calls.map((call) => Buffer.from(JSON.stringify(call)))
+      const mixed = records.map((record, index) =>
+        index % 2 === 0 ? { ...record, payload: payloads[index] ?? assert.fail() } : record
+      )
+      yield* sink.write({ ...batch, records: mixed })
+      assert.deepStrictEqual(yield* storedIds, ids)
+      const clickhouse = yield* ClickHouse
+      const rows = yield* clickhouse.query("SELECT prompt_tokens::String AS tokens FROM calls ORDER BY seq")
+      assert.deepStrictEqual(
+        rows,
+        calls.map(({ promptTokens }) => ({ tokens: String(promptTokens) }))
+      )
+    }).pipe(Effect.provide(TestStores.layer))
+  )
+
   it.effect("writes a batch again whose token the store remembers and whose rows it lost", () =>
     Effect.gen(function* () {
       const sink = yield* CallSink.make

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import type { SinkBatch } from "#streams/kernel/Sink.ts"
-import { type CallRecord, encode, nothingDrawn } from "#streams/llm/CallRecord.ts"
+import { type CallRecord, nothingDrawn } from "#streams/llm/CallRecord.ts"
+import { encode } from "#streams/llm/CallRow.ts"
 
 let count = 0
 
