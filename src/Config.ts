@@ -3,6 +3,7 @@ import type { LogLevel } from "effect/LogLevel"
 import { isIP } from "node:net"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
+import { type TelegramSettings, telegramSettingsFrom } from "./notify/telegram/TelegramSettings.ts"
 import { subjectFault } from "#streams/notify/channels/Vapid.ts"
 import { EgressAllow } from "./infra/egress/EgressAllow.ts"
 import { EnvironmentReader } from "./EnvironmentReader.ts"
@@ -87,10 +88,7 @@ export interface Config {
   readonly trustProxy: number | ReadonlyArray<Network>
   /** `EGRESS_ALLOW`: hosts and networks that addresses of strangers may name, though they are not of the Internet */
   readonly egressAllow: EgressAllow
-  /**
-   * `NOTIFY_SANDBOX`: auto is on while no channel of a real service is configured; a port: on, there; an origin of loopback:
-   * the sandbox that runs alone at it
-   */
+  /** `NOTIFY_SANDBOX`: auto is on without `TELEGRAM_BOT_TOKEN`; a port: on, there; an origin: that of one that runs alone */
   readonly notifySandbox: (typeof sandboxModes)[number] | number | { readonly origin: string }
   /** `MAIL_ON_UNKNOWN`: a mail whose last byte left and whose reply did not come is sent again, or held */
   readonly mailOnUnknown: (typeof unknownPolicies)[number]
@@ -101,6 +99,8 @@ export interface Config {
   readonly mailDomains: DomainSettings["Service"]
   /** `MAIL_SMTP_PORT`; unset: no mail is taken by SMTP */
   readonly mailListener: ListenerSettings | undefined
+  /** `TELEGRAM_BOT_TOKEN`, and `TELEGRAM_API_URL` at which its Bot API is; unset: the sandbox's, where that is on */
+  readonly telegram: TelegramSettings | undefined
   /** `VAPID_SUBJECT`, at which push services reach the operator; unset: `BASE_URL`, if it is https */
   readonly vapidSubject: string | undefined
   readonly corsOrigins: ReadonlySet<string>
@@ -300,6 +300,7 @@ export const decode = (
     ...openingsOf(read),
     ...mailOf(read),
     mailListener: listenerSettingsFrom(read, directory),
+    telegram: telegramSettingsFrom(read),
     vapidSubject: vapidSubjectOf(read),
     rateLimitMode:
       read.parsed("RATE_LIMIT_MODE", (_) => modes.find((mode) => mode === _), "takes 429 or block") ?? "429",

@@ -122,6 +122,13 @@ const findTarget: Effect.Effect<Target, ServerUnknown> = Effect.gen(function* ()
   }
   if (!isServer(target.url))
     return yield* new ServerUnknown({ problem: `${target.url} is not the address of a server.` })
+  // Where fetch does not take a header, its error has the whole key.
+  if (!/^[\x21-\x7e]*$/.test(target.key)) {
+    const source = key === undefined ? "The key of this server" : "SIGNALBOX_KEY"
+    return yield* new ServerUnknown({
+      problem: `${source} has a character that no key has, such as a line break.`
+    })
+  }
   return { url: origin(target.url), key: target.key }
 })
 

@@ -1,4 +1,5 @@
 import { MultipartParser } from "effect/http"
+import { KeptBuffers } from "#src/infra/shares/KeptBuffers.ts"
 import type { BodyEnd, RawBody } from "#src/front/RawRoute.ts"
 
 /** A part of a form; its bytes follow. */
@@ -32,6 +33,9 @@ export interface FormLimits {
 /** The head of a part, which the parser holds to 16 KiB, and the boundary before it. */
 const mostKeptBytes = 20 * 1024
 
+/** of long pieces: memory that V8 has to collect for each would bring nearer a collection of all memory */
+const tails = new KeptBuffers(mostKeptBytes, { most: 64 })
+
 const partEnd: FormEvent = { _tag: "PartEnd" }
 const end: FormEvent = { _tag: "End" }
 
@@ -53,6 +57,8 @@ export class MultipartBody {
   private pulledBytes = 0
   private events: Array<FormEvent> = []
   private at = 0
+  /** the end of the last long piece, which the parser may look at again */
+  private tail: Buffer | undefined
   /** the last event, again and again */
   private last: FormEvent | undefined
 
@@ -105,9 +111,15 @@ export class MultipartBody {
 
   /** The parser keeps what could be the beginning of a boundary, and of the head of a part, until it has seen the rest. */
   private parse(piece: Uint8Array): void {
-    const split = Math.max(piece.length - mostKeptBytes, 0)
-    if (split > 0) this.parser.write(piece.subarray(0, split))
-    this.parser.write(Buffer.from(piece.subarray(split)))
+    const split = piece.length - mostKeptBytes
+    if (split <= 0) return this.parser.write(Buffer.from(piece))
+    const before = this.tail
+    this.tail = tails.take()
+    this.tail.set(piece.subarray(split))
+    this.parser.write(piece.subarray(0, split))
+    this.parser.write(this.tail)
+    // More has come than the parser keeps, so that it has nothing of what was before.
+    if (before !== undefined) tails.giveBack(before)
   }
 
   private begin(info: MultipartParser.PartInfo): (bytes: Uint8Array | null) => void {

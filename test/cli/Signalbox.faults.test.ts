@@ -142,6 +142,16 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("signal
     })
   )
 
+  it.effect("shows nothing of a key with a line break, and exits 78", () =>
+    Effect.gen(function* () {
+      const { adminKey, url } = yield* TestServer
+      const broken = yield* run(["status"], { SIGNALBOX_URL: url, SIGNALBOX_KEY: `${adminKey}\nx` })
+      assert.strictEqual(broken.code, 78)
+      assert.include(broken.err, "SIGNALBOX_KEY has a character that no key has, such as a line break.")
+      assert.notInclude(broken.err, adminKey)
+    })
+  )
+
   it.effect("exits 2 and names what was misused, and 1 for what is refused", () =>
     Effect.gen(function* () {
       const kind = yield* run(["keys", "create", "a", "--kind", "site"])

@@ -83,6 +83,9 @@ describe("the environment", () => {
     assert.deepStrictEqual(faultsOf({ MAIL_TRANSPORT: "smtp" }), ["SMTP_URL"])
   })
   takes("MAIL_TRANSPORT", ["sandbox"], ["relay", "Direct"])
+  takes("MAIL_ON_UNKNOWN", ["resend", "hold"], ["drop", "Hold"])
+  for (const variable of ["MAIL_RATE_PER_MINUTE", "MAIL_PER_DAY", "MAIL_RETRY_HOURS"])
+    takes(variable, ["1", "1000"], ["0", "-1", "1.5", "many"])
   takes("TRASH_DAYS", ["0", "365"], ["-1", "36501", "ever"])
   takes("FILES_QUOTA", ["1", "10GB"], ["0", "-1", "much"])
   takes("ATTACHMENTS_DIR", ["off", "./attachments", "/srv/attachments"], [])
@@ -146,6 +149,12 @@ describe("the environment", () => {
     ["mailto:ops@example.com", "https://example.com"],
     ["ops@example.com", "http://example.com", "https://localhost", "mailto:a b@example.com"]
   )
+  takes(
+    "TELEGRAM_BOT_TOKEN",
+    ["123456789:AAF_x-0123456789012345678901234567"],
+    ["AAF_x-0123456789012345678901234567", "123456789", "123456789:short", "12:AAF x0123456789012345678901"]
+  )
+  takes("TELEGRAM_API_URL", ["https://api.telegram.org", "http://127.0.0.1:8081/"], ["api.telegram.org"])
   takes(
     "NOTIFY_SANDBOX",
     ["auto", "on", "off", "1", "9001", "65535", "http://127.0.0.1:9001", "http://127.0.0.1:9001/"],

@@ -67,11 +67,35 @@ const below: ReadonlyArray<readonly [smaller: number, larger: number, why: strin
   [limits.egressNameMillis, limits.egressTotalMillis, "a slow name leaves time for an answer"],
   [2 * limits.egressAttemptMillis, limits.egressConnectMillis, "several addresses have their turn"],
   [limits.egressConnectionsPerOrigin, limits.egressUnderWay, "one origin leaves room for others"],
+  [
+    25,
+    1 + 1_000 / limits.telegramPaceMillis,
+    "Telegram takes 30 messages a second, of which the bot uses 25"
+  ],
+  [limits.telegramGroupPerMinute, 20, "and takes 20 a minute in a group"],
+  [limits.telegramTurnMillis, limits.deliveryAttemptMillis, "an attempt outlasts its wait for a turn"],
+  [
+    limits.telegramPollMillis + limits.telegramAnswerMillis,
+    limits.telegramSilentMillis,
+    "a poll that nothing came to is no silence"
+  ],
   [limits.retryMinMillis, limits.retryMaxMillis, "pauses grow"],
   [limits.storeRestartMinMillis, limits.storeRestartMaxMillis, "pauses grow"],
   [limits.breakerMinMillis, limits.breakerMaxMillis, "pauses grow"],
   [limits.catalogueRetryMinMillis, limits.catalogueRetryMaxMillis, "pauses grow"],
   [limits.connectionsMin, limits.connections, "the least is below the most"],
+  [
+    limits.mailBytes - 1,
+    limits.mailMessagesBytes / 2,
+    "the largest mail fits into the half that an owner alone has"
+  ],
+  [
+    limits.jobLeaseMillis + limits.jobPollMillis,
+    60_000,
+    "jobs of a process that died are taken over within a minute"
+  ],
+  [limits.mailRowBytes, limits.mailHashInPlaceBytes, "a mail in a row is hashed where it is"],
+  [limits.mailHashMillis, limits.mailAttemptMillis, "a hash leaves time for its attempt"],
   [2 * limits.changesPerUser, limits.postgresConnections, "changes of two users leave connections for others"]
 ]
 

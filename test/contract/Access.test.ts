@@ -198,7 +198,8 @@ const access = {
     "POST /subscriber/channels",
     "PATCH /subscriber/channels/{id}",
     "DELETE /subscriber/channels/{id}",
-    "POST /subscriber/channels/{id}/test"
+    "POST /subscriber/channels/{id}/test",
+    "POST /subscriber/telegram"
   ]
 } as const
 

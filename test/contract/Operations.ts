@@ -146,6 +146,15 @@ const notifyResources: ReadonlyArray<
     }
   ],
   ["/api/v1/join/", async ({ subscriber }) => subscriber.link],
+  [
+    "/api/v1/telegram-codes/",
+    async ({ server, subscriber: { link } }) => {
+      const json = { timezone: "UTC" }
+      const made = await ask(server, "POST", `/api/v1/join/${link}/telegram`, { key: "", json })
+      // An address has a limited number of them.
+      return made.status === 201 ? textAt(made, "id") : "tgc_none"
+    }
+  ],
   ["/api/v1/subscriber/projects/", async ({ subscriber }) => subscriber.project],
   [
     "/api/v1/subscriber/channels/",

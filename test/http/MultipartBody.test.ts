@@ -123,6 +123,30 @@ describe("a form that is read as it comes", () => {
     }
   })
 
+  it("keeps what it looks at again from forms that are read at the same time", async () => {
+    const long = "x".repeat(30_000)
+    const more = `\r\nX-More: ${"y".repeat(500)}`
+    for (const cut of [20, 53, 54, 200]) {
+      const readers = ["a", "b", "c"].map((name) => {
+        const first = part(`${name}1`, long)
+        const whole = first + part(`${name}2`, long, more) + close
+        const at = first.length + cut
+        const pieces = [whole.slice(0, 100), whole.slice(100, at), whole.slice(at)]
+        return new MultipartBody(bodyOf(pieces), contentType, { parts: 10, bytes: Infinity })
+      })
+      const names: Array<string> = []
+      for (let ended = 0; ended < readers.length;) {
+        for (const reader of readers) {
+          const event = await reader.next()
+          if (event._tag === "Part") names.push(event.part.name)
+          else if (event._tag === "End") ended++
+          else assert.notStrictEqual(event._tag, "Fault", `cut at ${cut}`)
+        }
+      }
+      assert.deepStrictEqual(new Set(names), new Set(["a1", "b1", "c1", "a2", "b2", "c2"]), `cut at ${cut}`)
+    }
+  })
+
   it("pulls no more than is asked of it", async () => {
     const body = bodyOf([part("a", "x".repeat(100)), part("b", "y"), close])
     const reader = new MultipartBody(body, contentType, { parts: 10, bytes: 1000 })

@@ -108,8 +108,9 @@ export const requestExamples: Readonly<Record<string, unknown>> = {
     timezone: "Europe/Berlin",
     webhook: { url: "https://hooks.example.net/notifications" }
   },
-  "settings.updateSettings": { timezone: "Europe/Berlin" },
-  "settings.updateSubscription": { delivery: "muted" },
+  "telegram.joinByTelegram": { name: "Ada", timezone: "Europe/Berlin" },
+  "settings.updateSettings": { delivery: "daily", digestAt: "18:00", quietFrom: "22:00", quietTo: "07:00" },
+  "settings.updateSubscription": { delivery: "instant" },
   "settings.addChannel": { webhook: { url: "https://hooks.example.net/notifications", name: "Pager" } },
   "settings.updateChannel": { state: "off" },
   "messages.sendMessage": {
@@ -180,6 +181,7 @@ const pathValues: Readonly<Record<string, string>> = {
   messages: `msg_${id}`,
   subscribers: `sbr_${id}`,
   channels: `chn_${id}`,
+  "telegram-codes": `tgc_${id}`,
   "share-links": "4fJ2mQ0sXb7RkT1zYw8aLc",
   direct: "4fJ2mQ0sXb7RkT1zYw8aLc",
   join: "7Yk2sJH7aQmXy4TzWcVbN8kLp3RfD9eG1hUo7Yk2",

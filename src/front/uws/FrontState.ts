@@ -1,5 +1,6 @@
 import type { ClientAddress } from "../ClientAddress.ts"
 import type { FrontLimits } from "../FrontOptions.ts"
+import { BodyTurns } from "./BodyTurns.ts"
 import type { LateUpgrades } from "./LateUpgrades.ts"
 
 /** A request whose client is being waited for: it may be sending its body or taking its answer. */
@@ -13,6 +14,7 @@ export class FrontState {
   readonly limits: FrontLimits
   readonly clientAddress: ClientAddress | undefined
   readonly late: LateUpgrades
+  readonly turns = new BodyTurns()
   /** once true, every answer closes its connection */
   isDraining = false
   /** HTTP requests that have not been answered; WebSockets are not counted */

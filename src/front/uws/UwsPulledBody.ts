@@ -4,6 +4,7 @@ import { copyOf, giveBack } from "./PieceBuffers.ts"
 import { RequestBody } from "./RequestBody.ts"
 import type { UwsResponse } from "./Addon.ts"
 import { afterDispatch } from "./LastAnswer.ts"
+import type { BodyTurns } from "./BodyTurns.ts"
 import type { FrontState } from "./FrontState.ts"
 
 /** Callbacks chained to it run behind those of a pull that was answered just now. */
@@ -15,11 +16,13 @@ const turnEnd = Promise.resolve()
  */
 export class UwsPulledBody extends RequestBody implements BodySource {
   isSlow = false
+  private readonly turns: BodyTurns
   /** the piece that was pulled last */
   private lent: Uint8Array | undefined
 
   constructor(response: UwsResponse, declaredBytes: number | undefined, state: FrontState) {
     super(response, declaredBytes, state)
+    this.turns = state.turns
     this.highWaterBytes = 0
     // By then everything is there that came in one packet with the head.
     afterDispatch(this.pauseIdle)
@@ -30,8 +33,10 @@ export class UwsPulledBody extends RequestBody implements BodySource {
     this.lent = undefined
     const attempt = (): void => {
       this.wake = undefined
-      const piece = this.held.shift()
+      const [piece] = this.held
       if (piece !== undefined) {
+        if (!this.turns.admits(piece.length, attempt)) return
+        this.held.shift()
         this.heldBytes -= piece.length
         this.lent = piece
         take(piece)
@@ -40,7 +45,8 @@ export class UwsPulledBody extends RequestBody implements BodySource {
         // The last of it may have come in spite of a pause, and a paused socket does not tell that its client has left.
         this.resume()
         take("complete")
-      } else if (this.isAborted) take("gone")
+        // A pull that waited for its turn may find that the request was answered meanwhile.
+      } else if (this.isAborted || this.isDetached) take("gone")
       else if (this.isSlow) take("slow")
       else {
         this.wake = attempt

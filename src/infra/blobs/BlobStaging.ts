@@ -1,4 +1,4 @@
-import { Effect, Result } from "effect"
+import { Effect, Result, Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
 import { storeAway, storeAwayAbandoned } from "#src/http/StoreAway.ts"
@@ -129,11 +129,13 @@ const staging = (parts: Parts, memory: RowMemory): BlobUploads["staging"] =>
     const left = new Set<number>()
     let [filesMade, heldBytes, isOver] = [0, 0, false]
     yield* storeAway(reservation.begin)
-    yield* Effect.addFinalizer(() => {
+    const discarding = Effect.suspend(() => {
       memory.giveBack(heldBytes)
       const discarded = Effect.forEach(left, (file) => files.discard({ id, file }), { discard: true })
       return isOver ? discarded : Effect.andThen(discarded, undone(reservation.end, id))
     })
+    // `Effect.addFinalizer` would copy all services of this process for each upload, a quarter of its garbage.
+    yield* Scope.addFinalizer(yield* Effect.scope, discarding)
     if (!reservation.isLate) yield* Effect.forkScoped(reservation.renewing)
     const ended = Effect.mapError(reservation.end, (error) => (error._tag === "UploadGone" ? tooLate : error))
 

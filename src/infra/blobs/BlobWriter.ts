@@ -11,14 +11,14 @@ export interface WritableFile {
 }
 
 /** The first write of a blob, and each that is behind one that came slowly, so that slow ones hold little... */
-export const slowBuffers = new KeptBuffers(4 * 1024, 1024)
+export const slowBuffers = new KeptBuffers(4 * 1024, { most: 1024 })
 /** ...the first bytes may have been gathered elsewhere, and tell nothing of the client... */
 const untoldBytes = 32 * 1024
 /** ...each behind one that came within this is twice as large... */
 const quickMillis = 100
 /** ...and each behind one that took longer than this is as the first. */
 const slowMillis = 1000
-const quickBuffers = new KeptBuffers(1024 * 1024, 8)
+const quickBuffers = new KeptBuffers(1024 * 1024, { most: 8, burstMost: 64 })
 
 /** The size of the write behind one of `size` bytes that was gathered in `millis`. */
 const nextSize = (size: number, millis: number): number => {

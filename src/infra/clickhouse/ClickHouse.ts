@@ -99,6 +99,8 @@ const make = (clients: ClickHouseClients, limits: Limits): ClickHouseService => 
           max_execution_time: seconds(limits.clickhouseInsertMillis),
           // The limit of partitions is left to the callers that insert: they cut their batches.
           max_partitions_per_insert_block: "0",
+          // A line of JSON may have more than the table: calls come as their log has them.
+          input_format_skip_unknown_fields: 1,
           ...(options.token === undefined ? {} : { insert_deduplication_token: options.token })
         },
         abort_signal: signal

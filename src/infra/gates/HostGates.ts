@@ -71,17 +71,26 @@ export class HostGates {
     if (state === "open") return end({ restMillis: this.untilProbe(gate, now), isBusy: false })
     const isFree = gate.underWay < most && gate.waiting.size === 0
     if (state === "probe" || isFree) return end(this.pass(host, gate, most))
-    const { turnMillis } = this.options
-    if (gate.waiting.size >= most || gate.turns.meanMillis > turnMillis)
-      return end(this.refusal(owner, gate, most))
+    if (this.isRefused(gate, most)) return end(this.refusal(owner, gate, most))
     const waiter: Waiter = {
       end,
       timer: setTimeout(() => {
         gate.waiting.delete(waiter)
         end(this.refusal(owner, gate, most))
-      }, turnMillis)
+      }, this.options.turnMillis)
     }
     gate.waiting.add(waiter)
+  }
+
+  /** Milliseconds until the turn of an attempt that `enter` would refuse now; 0: it would not. */
+  untilTurn(owner: string, host: string, most: number): number {
+    const gate = this.gates.get(host)
+    if (gate === undefined || this.isStopping) return 0
+    const now = this.now()
+    const state = gate.breaker.state(now)
+    if (state === "open") return this.untilProbe(gate, now)
+    const isFull = gate.underWay >= most && this.isRefused(gate, most)
+    return state === "closed" && isFull ? this.refusal(owner, gate, most).restMillis : 0
   }
 
   /** Whether a host rests because it fails, or is being asked whether it still does. */
@@ -113,6 +122,11 @@ export class HostGates {
     // Those of one host do not come back all at once, nor before the first of them has told how it is.
     const { pauseMillis } = this.options
     return Math.max(breaker.openUntil - now, 0) + pauseMillis * Math.random()
+  }
+
+  /** Whether attempts that have no pass do not wait here: as many do, or the host is slow. */
+  private isRefused({ turns, waiting }: HostGate, most: number): boolean {
+    return waiting.size >= most || turns.meanMillis > this.options.turnMillis
   }
 
   private refusal(owner: string, gate: HostGate, most: number): Refusal {

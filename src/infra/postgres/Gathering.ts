@@ -19,19 +19,19 @@ type Run<A, B, E> = (
 ) => Effect.Effect<ReadonlyArray<B>, E>
 
 /**
- * One statement for many: while one is under way the asks gather for the next one, of `most` at a time. Where it fails for
+ * One statement for many: while `atOnce` are under way the asks gather for the next one, of `most` at a time. Where it fails for
  * several, each is asked alone, so that none fails for another's sake. An ask whose fiber is interrupted is withdrawn. It
  * takes no part in a transaction of the caller. Postgres has `millis` for a statement: the asks of one on a connection that
  * hangs fail with `TimeoutError` and count as withdrawn, though it may be carried out later; the others wait no longer.
  */
 export const gathering = <A, B, E>(
-  { millis, most }: { readonly most: number; readonly millis: number },
+  { atOnce = 1, millis, most }: { readonly most: number; readonly millis: number; readonly atOnce?: number },
   run: Run<A, B, E>
 ): Effect.Effect<(ask: A) => Effect.Effect<B, E | TimeoutError>> =>
   Effect.map(Effect.context<never>(), (context) => {
     const waiting: globalThis.Array<Asked<A, B, E>> = []
     const fork = Effect.runForkWith(context)
-    let isUnderWay = false
+    let underWay = 0
 
     const runSome = (some: ReadonlyArray<Asked<A, B, E>>): Effect.Effect<void> =>
       Effect.suspend(() => {
@@ -65,15 +65,15 @@ export const gathering = <A, B, E>(
 
     const runWaiting = Effect.gen(function* () {
       while (waiting.length > 0) yield* runSome(waiting.splice(0, most))
-      isUnderWay = false
+      underWay--
     })
 
     return (ask) =>
       Effect.callback<B, E | TimeoutError>((resume) => {
         const asked: Asked<A, B, E> = { ask, answer: resume, isWithdrawn: false }
         waiting.push(asked)
-        if (!isUnderWay) {
-          isUnderWay = true
+        if (underWay < atOnce) {
+          underWay++
           fork(Effect.andThen(Effect.yieldNow, runWaiting))
         }
         return Effect.sync(() => (asked.isWithdrawn = true))

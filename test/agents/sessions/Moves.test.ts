@@ -18,7 +18,8 @@ layer(roomLayer, live)("An agent session that moves to another process", (it) =>
         const { credits, key } = await caller(5)
         const first = await open(key)
         const { sessionId } = first
-        first.say({ type: "prompt", id: "p1", text: "words 100" })
+        // So many that the answer has not ended by itself before its process finds out: then it would be paid for.
+        first.say({ type: "prompt", id: "p1", text: "words 600" })
         await first.awaits("words", ({ kind }) => kind === "text_delta")
         // As when another process claims it: the next write finds out.
         await Effect.runPromise(sql`UPDATE agent_sessions SET epoch = epoch + 1 WHERE id = ${sessionId}`)
@@ -33,10 +34,14 @@ layer(roomLayer, live)("An agent session that moves to another process", (it) =>
           const { body } = await ask(server, "GET", "/api/v1/usage?window=hour&source=agent", { key })
           return (body as Usage).usage.hour
         }
-        await until("both calls are booked", async () => {
-          const { requests } = await used()
-          return requests === 2 ? undefined : String(requests)
-        })
+        await until(
+          "both calls are booked",
+          async () => {
+            const { requests } = await used()
+            return requests === 2 ? undefined : String(requests)
+          },
+          30_000
+        )
         assert.closeTo((await used()).costUsd, costUsd, 1e-9)
         assert.closeTo((await credits()).lifetime_spent_usd, costUsd, 1e-9)
       })

@@ -56,6 +56,27 @@ describe("attempts at a host", () => {
     for (const one of found.slice(5, 8)) leave(one)
   })
 
+  it("that are still to come are told the turn that they would be sent away to, one behind the other", () => {
+    const { enter, gates, pass } = opened({ failuresMax: 1 })
+    const tell = () => gates.untilTurn("ada", "a", 2)
+    assert.strictEqual(tell(), 0, "nobody has asked the host")
+    const found = times(2, () => enter("a", 2))
+    assert.strictEqual(tell(), 0, "they may wait there")
+    const waiting = times(2, () => enter("a", 2))
+    const [first, second] = [tell(), tell()]
+    assert.isAbove(first, options.turnMillis)
+    assert.isAbove(second, first)
+    assert.isAbove(restOf(enter("a", 2)) ?? 0, second)
+    assert.strictEqual(gates.untilTurn("ada", "b", 2), 0)
+    for (const one of [...found, ...waiting]) leave(one)
+    pass(options.restMillis)
+    assert.strictEqual(tell(), 0)
+    leave(enter("a", 2), "failed")
+    assert.isAtLeast(tell(), options.openMinMillis)
+    pass(options.openMinMillis)
+    assert.strictEqual(tell(), 0, "the first one asks how the host is")
+  })
+
   it("are sent away for longer, the more were before them, at the pace of the host", () => {
     const { enter, pass } = opened()
     const slow = times(4, () => enter("a", 4))

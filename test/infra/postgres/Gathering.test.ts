@@ -37,6 +37,34 @@ describe("asks that are gathered", () => {
     })
   )
 
+  it.effect("wait for the first of two statements that ends, where two may be under way", () =>
+    Effect.gen(function* () {
+      const ran: Array<ReadonlyArray<number>> = []
+      const ends = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const ask = yield* gathering({ ...bounds, atOnce: 2 }, (asks: ReadonlyArray<number>) =>
+        Effect.gen(function* () {
+          const end = ends[ran.length]
+          ran.push(asks)
+          if (end !== undefined) yield* Deferred.await(end)
+          return asks.map((n) => n * 10)
+        })
+      )
+      const fibers: Array<Fiber.Fiber<Exit.Exit<number, unknown>>> = []
+      for (const n of [1, 2]) {
+        fibers.push(...(yield* forkAll(ask, [n])))
+        while (ran.length < n) yield* Effect.yieldNow
+      }
+      fibers.push(...(yield* forkAll(ask, [3, 4])))
+      for (let turn = 0; turn < 10; turn++) yield* Effect.yieldNow
+      assert.deepStrictEqual(ran, [[1], [2]])
+      if (ends[1] !== undefined) yield* Deferred.succeed(ends[1], undefined)
+      while (ran.length < 3) yield* Effect.yieldNow
+      assert.deepStrictEqual(ran, [[1], [2], [3, 4]])
+      if (ends[0] !== undefined) yield* Deferred.succeed(ends[0], undefined)
+      assert.deepStrictEqual(yield* answersOf(fibers), [10, 20, 30, 40])
+    })
+  )
+
   it.effect("fail alone: those beside one that fails have their answers", () =>
     Effect.gen(function* () {
       const ask = yield* gathering(bounds, (asks: ReadonlyArray<number>) =>
