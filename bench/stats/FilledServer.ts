@@ -160,7 +160,7 @@ export const openFilled = async (options: FillOptions): Promise<FilledServer> =>
 export const mergeParts = async (clickhouse: ClickHouseClient): Promise<void> => {
   const answer = await clickhouse.query({
     query: `SELECT DISTINCT table, partition_id FROM system.parts
-      WHERE database = currentDatabase() AND active AND table IN ('events', 'visits') ORDER BY table, partition_id`,
+      WHERE database = currentDatabase() AND active AND table IN ('events', 'visits', 'long_visits', 'page_names') ORDER BY table, partition_id`,
     format: "JSONEachRow"
   })
   for (const { partition_id, table } of await answer.json<{ table: string; partition_id: string }>()) {

@@ -68,18 +68,21 @@ export interface ObviousQuestion {
 
 const days30 = ({ nowMillis, timeZone }: ObviousQuestion): PeriodRange => rangeOf("30d", timeZone, nowMillis)
 
+/** A visitor's number is good for one day: the same number on two days is two visitors. */
+const identity = "toDate(ts, 'UTC'), visitor"
+
 /** Visitors, visits, page views and bounces in a stretch of time, from `source` with its sessions. */
 const totals = (source: string): string => `
-SELECT uniqExactIf(visitor, views + goals > 0) AS visitors, count() AS visits, sum(views) AS pageviews, sum(goals) AS events,
+SELECT uniqExactIf(day, visitor, views + goals > 0) AS visitors, count() AS visits, sum(views) AS pageviews, sum(goals) AS events,
   countIf(views = 1 AND goals = 0) AS bounces, sum(engaged) AS engaged_ms
 FROM (
-  SELECT visitor, session, countIf(kind = 'pageview') AS views, countIf(kind = 'event') AS goals,
-    sum(engaged_ms) AS engaged
+  SELECT visitor, session, min(toDate(ts, 'UTC')) AS day, countIf(kind = 'pageview') AS views,
+    countIf(kind = 'event') AS goals, sum(engaged_ms) AS engaged
   FROM ${source} GROUP BY visitor, session
 )`
 
 const series = (question: ObviousQuestion): string => `
-SELECT toStartOfDay(ts, '${question.timeZone}') AS bucket, uniqExactIf(visitor, kind != 'engage') AS visitors,
+SELECT toStartOfDay(ts, '${question.timeZone}') AS bucket, uniqExactIf(${identity}, kind != 'engage') AS visitors,
   uniqExact(session) AS visits, countIf(kind = 'pageview') AS pageviews
 FROM ${table} WHERE ${within(question.site, days30(question))} GROUP BY bucket ORDER BY bucket`
 
@@ -96,7 +99,7 @@ export const summaryBySessionsOfNow = (question: ObviousQuestion): ReadonlyArray
   const range = days30(question)
   const of = (part: { fromMillis: number; toMillis: number }): string =>
     totals(`(
-      SELECT visitor, kind, engaged_ms,
+      SELECT visitor, kind, engaged_ms, ts,
         sum(is_new) OVER (PARTITION BY visitor ORDER BY ts ROWS UNBOUNDED PRECEDING) AS session
       FROM (
         SELECT visitor, kind, engaged_ms, ts, ts - lagInFrame(ts) OVER (
@@ -111,7 +114,7 @@ export const pages = (question: ObviousQuestion, goal?: string): ReadonlyArray<s
   const scope = within(question.site, days30(question))
   const sessions = `AND session IN (SELECT session FROM ${table} WHERE ${scope} AND kind = 'event' AND name = '${goal}')`
   return [
-    `SELECT path AS value, uniqExact(visitor) AS visitors, count() AS pageviews FROM ${table}
+    `SELECT path AS value, uniqExact(${identity}) AS visitors, count() AS pageviews FROM ${table}
     WHERE ${scope} AND kind = 'pageview' ${goal === undefined ? "" : sessions}
     GROUP BY path ORDER BY visitors DESC, pageviews DESC, path LIMIT 10`
   ]
@@ -119,8 +122,8 @@ export const pages = (question: ObviousQuestion, goal?: string): ReadonlyArray<s
 
 /** A visit's source is that of its first event. */
 export const sources = (question: ObviousQuestion): ReadonlyArray<string> => [
-  `SELECT value, uniqExact(visitor) AS visitors, sum(views) AS pageviews, count() AS visits FROM (
-    SELECT visitor, session, argMin(source, (ts, kind)) AS value, countIf(kind = 'pageview') AS views
+  `SELECT value, uniqExact(day, visitor) AS visitors, sum(views) AS pageviews, count() AS visits FROM (
+    SELECT visitor, session, min(toDate(ts, 'UTC')) AS day, argMin(source, (ts, kind)) AS value, countIf(kind = 'pageview') AS views
     FROM ${table} WHERE ${within(question.site, days30(question))} AND kind != 'engage' GROUP BY visitor, session
   ) GROUP BY value ORDER BY visitors DESC, visits DESC, value LIMIT 10`
 ]

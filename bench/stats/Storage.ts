@@ -8,12 +8,12 @@ interface Size {
 
 const tables = `
 SELECT database || '.' || table AS name, toFloat64(sum(bytes_on_disk)) AS bytes FROM system.parts
-WHERE active AND (database = 'obvious' OR database = currentDatabase() AND table IN ('events', 'visits'))
+WHERE active AND (database = 'obvious' OR database = currentDatabase() AND table IN ('events', 'visits', 'long_visits', 'page_names'))
 GROUP BY name`
 
 const columns = `
 SELECT table || '.' || column AS name, toFloat64(sum(column_data_compressed_bytes)) AS bytes FROM system.parts_columns
-WHERE active AND database = currentDatabase() AND table IN ('events', 'visits') GROUP BY name ORDER BY bytes DESC`
+WHERE active AND database = currentDatabase() AND table IN ('events', 'visits', 'long_visits', 'page_names') GROUP BY name ORDER BY bytes DESC`
 
 /** Bytes an event on disk, all of it (marks, primary keys and skip indexes too), and by column what is compressed. */
 export const storage = async ({ given }: StatsContext): Promise<Measurement> => {
@@ -27,7 +27,7 @@ export const storage = async ({ given }: StatsContext): Promise<Measurement> => 
       ofTables.filter((table) => table.name.endsWith(name)).reduce((sum, { bytes }) => sum + bytes, 0)
     const ofObvious = bytesOf("obvious.events")
     const ofEvents = bytesOf(".events") - ofObvious
-    const ofVisits = bytesOf(".visits")
+    const ofVisits = bytesOf(".visits") + bytesOf(".long_visits") + bytesOf(".page_names")
     return {
       work: 1,
       elapsedMillis: performance.now() - startedAt,

@@ -13,6 +13,8 @@ import { analytics as tables } from "./migrations/clickhouse/0001_Analytics.ts"
 import { noDrafts } from "./migrations/clickhouse/0002_NoDrafts.ts"
 import { counting as epochs } from "./migrations/clickhouse/0004_Counting.ts"
 import { merges } from "./migrations/clickhouse/0005_Merges.ts"
+import { noPaths, pageIds } from "./migrations/clickhouse/0006_PageIds.ts"
+import { longVisits } from "./migrations/clickhouse/0008_LongVisits.ts"
 
 /** Visits of websites: events in, figures out. */
 export const analytics = {
@@ -22,7 +24,7 @@ export const analytics = {
   rawApi: HttpApi.make("signalbox").add(IngestApi).add(ScriptsApi),
   migrations: {
     postgres: [drops, imports, namedDrops, counting, grownImports, purges],
-    clickhouse: [tables, noDrafts, epochs, merges]
+    clickhouse: [tables, noDrafts, epochs, merges, pageIds, noPaths, longVisits]
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server

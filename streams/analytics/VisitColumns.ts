@@ -6,6 +6,8 @@ const text = (name: string): EventColumn => ({ name, type: "LowCardinality(Strin
 /**
  * The columns of `visits` in the order in which `VisitRecord` writes them: one absolute row per visit, replaced by a
  * later one of the same (site, start, visitor, part). See streams/analytics/Visits.ts for what they mean.
+ * Lists of page views and of goals begin with the same word each: ClickHouse keeps the lengths of such lists once. Pages are
+ * numbers (PageIds.ts).
  */
 export const visitColumns: ReadonlyArray<EventColumn> = [
   { name: "site", type: "LowCardinality(String)" },
@@ -24,10 +26,10 @@ export const visitColumns: ReadonlyArray<EventColumn> = [
   { name: "events", type: "UInt16" },
   { name: "hostname", type: "LowCardinality(String)" },
   ...attributeColumns.map(text),
-  { name: "pages", type: "Array(String)" },
-  { name: "page_s", type: "Array(UInt32)" },
-  { name: "page_new", type: "Array(UInt8)" },
-  { name: "goals", type: "Array(LowCardinality(String))" },
-  { name: "goal_s", type: "Array(UInt32)" },
-  { name: "goal_pages", type: "Array(LowCardinality(String))" }
+  { name: "view.page", type: "Array(UInt64)" },
+  { name: "view.second", type: "Array(UInt32)" },
+  { name: "view.new", type: "Array(UInt8)" },
+  { name: "goal.name", type: "Array(LowCardinality(String))" },
+  { name: "goal.second", type: "Array(UInt32)" },
+  { name: "goal.page", type: "Array(UInt64)" }
 ]

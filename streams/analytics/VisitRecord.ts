@@ -1,3 +1,4 @@
+import { pageIdOf } from "./PageIds.ts"
 import type { VisitorKey } from "./ResidentDays.ts"
 import { attributeColumns, packedEmpty } from "./VisitEvent.ts"
 import type { Visit } from "./Visits.ts"
@@ -41,14 +42,14 @@ export class VisitRecords {
     this.#position = bytes.writeUInt16LE(visit.goals.length, at)
     this.#packed(visit.hostname)
     this.#packed(visit.attributes)
-    this.#texts(visit.pages)
+    this.#pages(visit.pages)
     this.#numbers(visit.pageSeconds)
     this.#varint(visit.pageNew.length)
     this.#reserve(visit.pageNew.length)
     for (const mark of visit.pageNew) this.#buffer[this.#position++] = mark
     this.#texts(visit.goals)
     this.#numbers(visit.goalSeconds)
-    this.#texts(visit.goalPages)
+    this.#pages(visit.goalPages)
   }
 
   /** Takes back a row that a late event made part of another visit. */
@@ -56,7 +57,7 @@ export class VisitRecords {
     this.#key(owner, key, ver, 1)
     this.#reserve(figuresBytes)
     this.#buffer.fill(0, this.#position, this.#position + figuresBytes)
-    // Queries look for rows of longer visits by `visit != 0` before ClickHouse replaces rows: they have to see this one.
+    // Rows of visits that have several are copied by `visit != 0` (0008_LongVisits.ts): this one replaces such a copy, too.
     this.#buffer.writeUInt32LE(1, this.#position)
     this.#position += figuresBytes
     this.#packed(packedEmpty)
@@ -102,6 +103,11 @@ export class VisitRecords {
   #texts(texts: ReadonlyArray<string>): void {
     this.#varint(texts.length)
     for (const text of texts) this.#packed(text)
+  }
+
+  #pages(paths: ReadonlyArray<string>): void {
+    this.#varint(paths.length)
+    for (const path of paths) this.#packed(pageIdOf(path))
   }
 
   #numbers(numbers: ReadonlyArray<number>): void {

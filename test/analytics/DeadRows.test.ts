@@ -9,7 +9,13 @@ import { empty, fill, makeRow, purgedStores, stored, today, whole } from "./Purg
 /** The rows that a purge of the site leaves. */
 const left = (site: PurgedSite) => {
   const of = (table: Parameters<typeof deadRows>[1]) => deadRows(site, table, Date.now())
-  return stored(site.id, { events: of("events"), visits: of("visits"), event_ids: of("event_ids") })
+  return stored(site.id, {
+    events: of("events"),
+    visits: of("visits"),
+    long_visits: of("long_visits"),
+    page_names: of("page_names"),
+    event_ids: of("event_ids")
+  })
 }
 
 layer(purgedStores, { excludeTestServices: true, timeout: 60_000 })("rows that are dead", (it) => {

@@ -8,7 +8,7 @@ import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts
 import { TestStores } from "#test/harness/TestStores.ts"
 import { storedEvent } from "./Events.ts"
 import { sinkBatch, testLogId } from "./SinkBatches.ts"
-import { visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
+import { unnamedPages, visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
 
 const midnight = Date.UTC(2026, 10, 21)
 const minute = 60_000
@@ -59,7 +59,7 @@ describe("the event sink", () => {
     }).pipe(Effect.provide(TestStores.layer))
   )
 
-  for (const table of ["events", "visits"]) {
+  for (const table of ["events", "visits", "page_names"]) {
     for (const when of ["before", "after"] as const) {
       it.effect(
         `changes nothing when a batch is repeated after its insert into ${table} failed ${when} it was done`,
@@ -68,7 +68,7 @@ describe("the event sink", () => {
             const sink = yield* EventSink.make()
             yield* sink.write(sinkBatch([view(0), view(1, { visitor: 5n })]))
             const batch = sinkBatch(
-              [view(2), view(90), view(3, { visitor: 5n, kind: "event", name: "buy" })],
+              [view(2), view(90, { path: "/new" }), view(3, { visitor: 5n, kind: "event", name: "buy" })],
               {
                 from: 2
               }
@@ -77,6 +77,7 @@ describe("the event sink", () => {
             yield* sink.write(batch)
             assert.deepStrictEqual(yield* storedSeqs, range(0, 5))
             assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
+            assert.deepStrictEqual(yield* unnamedPages(), [])
           }).pipe(Effect.provide(failing(table, 2, when).pipe(Layer.provideMerge(TestStores.layer))))
       )
     }

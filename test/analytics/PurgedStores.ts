@@ -38,7 +38,7 @@ export const makeRow = (fields: SiteFields = {}) =>
     return id
   })
 
-/** Stores an event and a visit of each dataset on each day, and an id of today. */
+/** Stores an event, a visit (one of several rows) and a page of each dataset on each day, and an id of today. */
 export const fill = (datasets: ReadonlyArray<string>, days: ReadonlyArray<number>) =>
   Effect.gen(function* () {
     const clickhouse = yield* ClickHouse
@@ -46,16 +46,24 @@ export const fill = (datasets: ReadonlyArray<string>, days: ReadonlyArray<number
     const each = `(SELECT ${names} AS name, arrayJoin([${days.join(", ")}]) AS number)`
     yield* clickhouse.command(`INSERT INTO events (log_id, seq, site, kind, day, visitor)
       SELECT 1, 1, name, 'pageview', toDate(number), 7 FROM ${each}`)
-    yield* clickhouse.command(`INSERT INTO visits (site, day, start, visitor, ver)
-      SELECT name, toDate(number), number * 86400, 7, 1 FROM ${each}`)
+    yield* clickhouse.command(`INSERT INTO visits (site, day, start, visitor, ver, visit)
+      SELECT name, toDate(number), number * 86400, 7, 1, 1 FROM ${each}`)
+    yield* clickhouse.command(`INSERT INTO page_names (site, id, path, day)
+      SELECT name, number, '/', toDate(number) FROM ${each}`)
     yield* clickhouse.command(
       `INSERT INTO event_ids (site, hash, received, log_id) SELECT ${names}, 1, now(), 1`
     )
   })
 
-const columns = { events: "toUInt16(day)", visits: "toUInt16(day)", event_ids: "1" }
+const columns = {
+  events: "toUInt16(day)",
+  visits: "toUInt16(day)",
+  long_visits: "toUInt16(day)",
+  page_names: "toUInt16(day)",
+  event_ids: "1"
+}
 
-/** The days of a site's events and visits, and an id, by dataset without the site's id; of the rows that a condition leaves. */
+/** The days of a site's events, visits and pages, and an id, by dataset without the site's id; of the rows that a condition leaves. */
 export const stored = (id: string, but: Partial<Record<keyof typeof columns, string>> = {}) =>
   Effect.gen(function* () {
     const clickhouse = yield* ClickHouse
@@ -63,18 +71,24 @@ export const stored = (id: string, but: Partial<Record<keyof typeof columns, str
       Effect.map(
         clickhouse.query<{ dataset: string; found: ReadonlyArray<number> }>(
           `SELECT site AS dataset, arraySort(groupArray(${columns[table]})) AS found
-          FROM ${table} ${table === "visits" ? "FINAL" : ""}
+          FROM ${table} ${table.endsWith("visits") ? "FINAL" : ""}
           WHERE startsWith(site, '${id}') AND NOT (${but[table] ?? "false"}) GROUP BY site ORDER BY site`
         ),
         (rows) => rows.map(({ dataset, found }) => [dataset.slice(id.length), found] as const)
       )
-    return { events: yield* of("events"), visits: yield* of("visits"), ids: yield* of("event_ids") }
+    return {
+      events: yield* of("events"),
+      visits: yield* of("visits"),
+      long: yield* of("long_visits"),
+      names: yield* of("page_names"),
+      ids: yield* of("event_ids")
+    }
   })
 
 /** One dataset with all of these days, as `stored` shows it. */
 export const whole = (suffix: string, days: ReadonlyArray<number>) => {
   const found = [[suffix, days] as const]
-  return { events: found, visits: found, ids: [[suffix, [1]] as const] }
+  return { events: found, visits: found, long: found, names: found, ids: [[suffix, [1]] as const] }
 }
 
-export const empty = { events: [], visits: [], ids: [] }
+export const empty = { events: [], visits: [], long: [], names: [], ids: [] }

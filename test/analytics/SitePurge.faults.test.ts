@@ -117,7 +117,7 @@ layer(purgedStores, { excludeTestServices: true, timeout: 60_000 })("the purge o
       const clickhouse = yield* ClickHouse
       const [gone, kept] = [yield* makeRow({ deleted_at: new Date() }), yield* makeRow()]
       yield* fill([gone, kept], [today, today - 40])
-      for (const table of ["events", "visits", "event_ids"])
+      for (const table of ["events", "visits", "long_visits", "page_names", "event_ids"])
         yield* clickhouse.command(`OPTIMIZE TABLE ${table} FINAL`)
       yield* purgeSite(gone)
       const masked = Effect.map(

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { pageIdSql } from "#streams/analytics/PageIds.ts"
 import { visitColumns } from "#streams/analytics/VisitColumns.ts"
 import { attributeColumns } from "#streams/analytics/VisitEvent.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
@@ -17,6 +18,7 @@ export interface DescribedVisit extends Readonly<Record<string, unknown>> {
 const described = visitColumns
   .map(({ name }) => name)
   .filter((name) => !["site", "visitor", "ver", "deleted"].includes(name))
+  .map((name) => `\`${name}\``)
   .join(", ")
 
 /** Parameters of the statements: of many visitors one of several slices at a time. */
@@ -36,6 +38,8 @@ FROM (SELECT * FROM visits FINAL WHERE ${where}) AS visits ORDER BY day, visits.
 /** A row ends after so many page views and events, and with every hour of the visit. */
 const rowHits = 1000
 const rowSeconds = 3600
+
+const idsOf = (paths: string): string => `arrayMap(path -> ${pageIdSql("path")}, ${paths})`
 
 const firsts = ["hostname", ...attributeColumns]
 
@@ -123,8 +127,10 @@ WITH
       if(count() OVER whole = 1, 0, min(start) OVER whole) AS visit,
       toUInt8(nth_row < max(nth_row) OVER whole) AS more,
       if(nth_row = 0, sum(credited) OVER whole, 0) AS engaged_ms,
-      page_hits.2 AS pages, arrayMap(at -> at - start, page_hits.3) AS page_s, page_hits.4 AS page_new,
-      goal_hits.2 AS goals, arrayMap(at -> at - start, goal_hits.3) AS goal_s, goal_hits.4 AS goal_pages
+      ${idsOf("page_hits.2")} AS \`view.page\`, arrayMap(at -> at - start, page_hits.3) AS \`view.second\`,
+      page_hits.4 AS \`view.new\`,
+      goal_hits.2 AS \`goal.name\`, arrayMap(at -> at - start, goal_hits.3) AS \`goal.second\`,
+      ${idsOf("goal_hits.4")} AS \`goal.page\`
     FROM found
     WINDOW whole AS (PARTITION BY day, id, nth)
   )
@@ -135,6 +141,33 @@ const run = (statement: string) => (site: string) =>
     clickhouse.query<DescribedVisit>(statement, { site, slice: 0, slices: 1 })
   )
 
-export const visitsInStore = (site = storedEvent().site) => run(storedStatement)(site)
+/** Rows of visits that have several which are not in both tables, each in the same version. */
+const copiesStatement = `
+SELECT start, toString(visitor) AS visitor, part FROM (
+  SELECT start, visitor, part, ver FROM visits FINAL WHERE site = {site:String} AND visit != 0
+  UNION ALL SELECT start, visitor, part, ver FROM long_visits FINAL WHERE site = {site:String}
+) GROUP BY start, visitor, part, ver HAVING count() != 2`
+
+/** Dies where `long_visits` is not what `visits` says. */
+export const visitsInStore = (site = storedEvent().site) =>
+  Effect.flatMap(ClickHouse, (clickhouse) =>
+    clickhouse.query(copiesStatement, { site }).pipe(
+      Effect.flatMap((wrong) =>
+        wrong.length === 0 ? Effect.void : Effect.die(new Error(`copies differ: ${JSON.stringify(wrong)}`))
+      ),
+      Effect.andThen(run(storedStatement)(site))
+    )
+  )
+
+/** Pages in a site's visits whose path the store does not know. */
+export const unnamedPages = (site = storedEvent().site) =>
+  Effect.flatMap(ClickHouse, (clickhouse) =>
+    clickhouse.query(
+      `SELECT DISTINCT toString(id) AS id FROM visits FINAL ARRAY JOIN arrayConcat(view.page, goal.page) AS id
+      WHERE site = {site:String} AND id NOT IN (
+        SELECT id FROM page_names WHERE site = {site:String} AND id = ${pageIdSql("path")})`,
+      { site }
+    )
+  )
 
 export const visitsByDefinition = (site = storedEvent().site) => run(definitionStatement)(site)

@@ -1,9 +1,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { pageIdSql } from "#streams/analytics/PageIds.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { signalbox } from "#test/cli/Signalbox.ts"
-import { visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
+import { unnamedPages, visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
 
 const minute = 60_000
 const dayMillis = 24 * 60 * minute
@@ -69,6 +70,7 @@ const rebuilt = Effect.fnUntraced(function* (site: string, json: object = {}) {
 const assertRight = Effect.fnUntraced(function* (site: string) {
   const stored = yield* visitsInStore(site)
   assert.deepStrictEqual(stored, yield* visitsByDefinition(site))
+  assert.deepStrictEqual(yield* unnamedPages(site), [])
   return stored
 })
 
@@ -77,9 +79,13 @@ const damage = Effect.fnUntraced(function* (site: string) {
   const visits = "visits FINAL WHERE site = {site:String}"
   const changed = (fields: string, where: string) =>
     command(`INSERT INTO visits SELECT * REPLACE (${fields}) FROM ${visits} AND ${where}`, site)
-  yield* changed("engaged_ms + 7 AS engaged_ms, ver + 1 AS ver", "pages[1] = '/wrong'")
-  yield* changed("visitor + 1 AS visitor, ver + 1 AS ver", "pages[1] = '/surplus'")
-  yield* command("DELETE FROM visits WHERE site = {site:String} AND pages[1] = '/missing'", site)
+  yield* changed("engaged_ms + 7 AS engaged_ms, ver + 1 AS ver", `view.page[1] = ${pageIdSql("'/wrong'")}`)
+  yield* command("DELETE FROM page_names WHERE site = {site:String} AND path = '/wrong'", site)
+  yield* changed("visitor + 1 AS visitor, ver + 1 AS ver", `view.page[1] = ${pageIdSql("'/surplus'")}`)
+  yield* command(
+    `DELETE FROM visits WHERE site = {site:String} AND view.page[1] = ${pageIdSql("'/missing'")}`,
+    site
+  )
 })
 
 const differing = { missing: 2, wrong: 2, surplus: 2 }

@@ -2,7 +2,7 @@ import { firstKeptDay } from "#streams/analytics/EventTime.ts"
 import { quote } from "../store/VisitorDays.ts"
 
 /** The tables of ClickHouse that name sites. */
-export const purgedTables = ["events", "visits", "event_ids"] as const
+export const purgedTables = ["events", "visits", "long_visits", "page_names", "event_ids"] as const
 export type PurgedTable = (typeof purgedTables)[number]
 
 /** A site as its purge sees it, deleted or not. */

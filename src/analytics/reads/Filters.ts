@@ -1,4 +1,5 @@
 import type { StatsFilters } from "#schemas/analytics/Stats.ts"
+import { pageIdSql } from "#streams/analytics/PageIds.ts"
 import { displayHostname, displayPath } from "#streams/analytics/DisplayForm.ts"
 import { storedReferrer } from "#streams/analytics/Referrer.ts"
 import { propOf } from "#schemas/analytics/Breakdown.ts"
@@ -61,12 +62,12 @@ export const attributeColumnOf = {
 
 export type Attribute = keyof typeof attributeColumnOf
 
-/** In which list of a visit a text filter looks, and where. */
+/** In which list of a visit a filter looks, and where. */
 const listFilters = {
-  page: { list: "pages", at: "any" },
-  entry: { list: "pages", at: "first" },
-  exit: { list: "pages", at: "last" },
-  event: { list: "goals", at: "any" }
+  page: { list: "view.page", at: "any" },
+  entry: { list: "view.page", at: "first" },
+  exit: { list: "view.page", at: "last" },
+  event: { list: "goal.name", at: "any" }
 } as const
 
 type ListFilter = keyof typeof listFilters
@@ -78,9 +79,19 @@ const likePattern = (glob: string): string => glob.replace(/[\\%_]/g, "\\$&").re
 
 const isGlob = (filter: string): boolean => filter.includes("*")
 
+/** A filter's text, and the number of the page that it names. */
+const textOf = (name: ListFilter): string => `{${parameterOf(name)}:String}`
+const pageOf = (name: ListFilter): string => pageIdSql(textOf(name))
+
 /** Compares an SQL text with what the filter says, `*` included; not for `(none)`. */
 const matches = (text: string, name: ListFilter, filter: string): string =>
-  `${text} ${isGlob(filter) ? "LIKE" : "="} {${parameterOf(name)}:String}`
+  `${text} ${isGlob(filter) ? "LIKE" : "="} ${textOf(name)}`
+
+/** The same of the number of a page. */
+const matchesPage = (id: string, name: ListFilter, filter: string): string =>
+  isGlob(filter)
+    ? `${id} IN (SELECT id FROM page_names WHERE site = {site:String} AND ${matches("path", name, filter)})`
+    : `${id} = ${pageOf(name)}`
 
 const isAttribute = (name: string): name is Attribute => name in attributeColumnOf
 
@@ -134,10 +145,25 @@ export class FilterConditions {
     return this.isOfWholeVisits ? " SETTINGS use_index_for_in_with_subqueries = 0" : ""
   }
 
-  /** Whether a path is one of the pages that count. */
-  isPage(path: string): string {
+  /** Whether a number, of `visits`, is of one of the pages that count. */
+  isPage(id: string): string {
+    return this.#ofPages((page) => matchesPage(id, "page", page))
+  }
+
+  /** How many of a list of numbers are of pages that count. */
+  pagesAmong(ids: string): string {
+    if (!this.isOfPages) return `length(${ids})`
+    return `arrayCount(page -> ${this.isPage("page")}, ${ids})`
+  }
+
+  /** Whether a path, of `events`, is. */
+  isPath(path: string): string {
+    return this.#ofPages((page) => matches(path, "page", page))
+  }
+
+  #ofPages(condition: (page: string) => string): string {
     const { page } = this.#filters
-    return page === undefined || page === none ? "1" : matches(path, "page", page)
+    return page === undefined || page === none ? "1" : condition(page)
   }
 
   /** On the rows of `visits` that begin within `wide`, which has to hold all rows of the visits that are asked about. */
@@ -157,24 +183,42 @@ export class FilterConditions {
     return name === "source" ? `lowerUTF8(${column}) = lowerUTF8(${value})` : `${column} = ${value}`
   }
 
-  /** A visit of several rows is put together again, to be looked at whole. */
+  /** A visit is one row, or its rows are looked at together. */
   #whole(wide: string, filters: ReadonlyArray<[ListFilter, string]>): string {
-    const holds = (pages: string, goals: string): string =>
-      filters.map(([name, filter]) => this.#list(name, filter, { pages, goals })).join(" AND ")
-    const joined = (list: string): string =>
-      `arrayFlatten(arrayMap(one -> one.2, arraySort(groupArray((part, ${list})))))`
-    return `(visit = 0 AND ${holds("pages", "goals")} OR (visitor, visit) IN (
-      SELECT visitor, visit FROM (
-        SELECT visitor, visit, ${joined("pages")} AS all_pages, ${joined("goals")} AS all_goals
-        FROM visits FINAL PREWHERE visit != 0 WHERE ${wide} GROUP BY visitor, visit
-      ) WHERE ${holds("all_pages", "all_goals")}))`
+    const each = (holds: (name: ListFilter, filter: string) => string): string =>
+      filters.map(([name, filter]) => holds(name, filter)).join(" AND ")
+    return `(visit = 0 AND ${each(holdsInRow)} OR (visitor, visit) IN (
+      SELECT visitor, visit FROM long_visits FINAL WHERE ${wide} GROUP BY visitor, visit
+      HAVING ${each(holdsInRows)}))`
   }
+}
 
-  #list(name: ListFilter, filter: string, lists: { readonly pages: string; readonly goals: string }): string {
-    const { at, list } = listFilters[name]
-    const texts = lists[list]
-    if (filter === none) return `empty(${texts})`
-    if (at === "any") return `arrayExists(one -> ${matches("one", name, filter)}, ${texts})`
-    return `notEmpty(${texts}) AND ${matches(`${texts}[${at === "first" ? 1 : -1}]`, name, filter)}`
-  }
+/** Whether an item of a list is what the filter says. */
+const isItem = (item: string, name: ListFilter, filter: string): string =>
+  (name === "event" ? matches : matchesPage)(item, name, filter)
+
+/** Whether a filter holds on a visit that is one row. */
+const holdsInRow = (name: ListFilter, filter: string): string => {
+  const { at, list } = listFilters[name]
+  if (filter === none) return `empty(${list})`
+  if (at === "any") return hasItem(name, filter)
+  return `notEmpty(${list}) AND ${isItem(`${list}[${at === "first" ? 1 : -1}]`, name, filter)}`
+}
+
+/** Whether it holds on a visit of several rows: of its lists, of all rows in their order. */
+const holdsInRows = (name: ListFilter, filter: string): string => {
+  const { at, list } = listFilters[name]
+  if (filter === none) return `min(empty(${list}))`
+  if (at === "any") return `max(${hasItem(name, filter)})`
+  const item =
+    at === "first"
+      ? `argMinIf(${list}[1], part, notEmpty(${list}))`
+      : `argMaxIf(${list}[-1], part, notEmpty(${list}))`
+  return `max(notEmpty(${list})) AND ${isItem(item, name, filter)}`
+}
+
+const hasItem = (name: ListFilter, filter: string): string => {
+  const { list } = listFilters[name]
+  if (isGlob(filter)) return `arrayExists(one -> ${isItem("one", name, filter)}, ${list})`
+  return `has(${list}, ${name === "event" ? textOf(name) : pageOf(name)})`
 }

@@ -5,7 +5,6 @@ import {
   beginWithin,
   beginWithinAny,
   identity,
-  reachInto,
   slotSeconds,
   type Span,
   wholeDays,
@@ -112,12 +111,9 @@ const counted = (cells: Cells, conditions: FilterConditions): string => {
   const whole = wholeOf(cells)
   const holds = conditions.onVisits(beginWithin(wholeDays(whole)))
   const edges = edgesOf(cells)
-  const near = conditions.isOfPages ? beginWithin(reachInto(whole)) : beginWithinAny(edges)
   const rows = `SELECT identity, cell, ${periodOf(cells)} AS period, p, e, is_start, is_bounce, engaged`
-  const parts = [`${rows} FROM (${nearBounds(conditions, `${near} ${holds}`)})`]
-  if (!conditions.isOfPages && edges.length > 1) {
-    parts.push(withinCells(cells, edges, `${beginWithin(whole)} ${holds}`))
-  }
+  const parts = [`${rows} FROM (${nearBounds(conditions, `${beginWithinAny(edges)} ${holds}`)})`]
+  if (edges.length > 1) parts.push(withinCells(cells, edges, conditions, `${beginWithin(whole)} ${holds}`))
   return `
   SELECT period, grouping(cell) AS is_total, cell,
     uniqExactIf(identity, ${conditions.isOfPages ? "p > 0" : "p + e > 0"}) AS visitors, 0 AS first_seen,
@@ -154,17 +150,23 @@ const edgeMarks = (cells: Cells, edges: ReadonlyArray<Span>): string =>
     .join(", ")
 
 /** Rows that cannot reach the next bound. */
-const withinCells = (cells: Cells, edges: ReadonlyArray<Span>, where: string): string => `
-  SELECT ${identity} AS identity, ${markOf(cells, edges)} AS cell, ${periodOf(cells)} AS period, pageviews AS p,
-    events AS e, part = 0 AS is_start, ${isBounce} AS is_bounce, engaged_ms AS engaged
+const withinCells = (
+  cells: Cells,
+  edges: ReadonlyArray<Span>,
+  conditions: FilterConditions,
+  where: string
+): string => `
+  SELECT ${identity} AS identity, ${markOf(cells, edges)} AS cell, ${periodOf(cells)} AS period,
+    ${conditions.isOfPages ? conditions.pagesAmong("view.page") : "pageviews"} AS p,
+    ${conditions.isOfPages ? conditions.pagesAmong("goal.page") : "events"} AS e, part = 0 AS is_start, ${isBounce} AS is_bounce, engaged_ms AS engaged
   FROM visits FINAL WHERE ${where} AND cell NOT IN (${edgeMarks(cells, edges)})`
 
 /** Rows whose times are looked at one by one: those near a bound, or all where only some pages count. */
 const nearBounds = (conditions: FilterConditions, where: string): string => {
   const cellOf = (time: string): string => `roundDown(toUInt32(${time}), cells)`
-  const hits = (times: string, paths: string): string => {
+  const hits = (times: string, pages: string): string => {
     const counted = conditions.isOfPages
-      ? `arrayFilter((second, path) -> ${conditions.isPage("path")}, ${times}, ${paths})`
+      ? `arrayFilter((second, page) -> ${conditions.isPage("page")}, ${times}, ${pages})`
       : times
     return `arrayMap(second -> ${cellOf("start + second")}, ${counted})`
   }
@@ -174,8 +176,8 @@ const nearBounds = (conditions: FilterConditions, where: string): string => {
     is_bounce, engaged
   FROM (
     SELECT ${identity} AS identity, start, part, ${isBounce} AS is_bounce, engaged_ms AS engaged, previous_last,
-      ${cellOf("start")} AS start_cell, ${hits("page_s", "pages")} AS page_cells,
-      ${hits("goal_s", "goal_pages")} AS event_cells,
+      ${cellOf("start")} AS start_cell, ${hits("view.second", "view.page")} AS page_cells,
+      ${hits("goal.second", "goal.page")} AS event_cells,
       arrayDistinct(arrayPushFront(arrayConcat(page_cells, event_cells), start_cell)) AS row_cells
     FROM visits FINAL WHERE ${where}
   )`

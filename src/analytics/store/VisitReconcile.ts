@@ -115,7 +115,7 @@ class OpenDay {
     return this.#unwritten
   }
 
-  /** Adds to the writer's lot what has changed and is not so in the store. */
+  /** Adds to the writer's lot what has changed and is not so in the store, and the names of all pages. */
   writeTo(writer: VisitWriter | undefined): void {
     this.#unwritten = 0
     for (const visit of this.day.take()) {
@@ -124,6 +124,7 @@ class OpenDay {
       const digest = digestOf(this.key, visit)
       this.#made.set(place, digest)
       if (digest !== known) writer?.add(this.key, visit)
+      else writer?.name(this.key, visit)
     }
   }
 

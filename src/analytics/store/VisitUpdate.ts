@@ -131,6 +131,7 @@ export class VisitUpdate {
 
   /** Makes the rows of some visitor-days what their events say, or only compares them. */
   rebuild(where: VisitorDays, isCheck: boolean): Effect.Effect<Reconciled, StoreError> {
+    if (!isCheck) this.#writer.forgetNames()
     const reconciled = reconcile({
       clickhouse: this.#clickhouse,
       where,

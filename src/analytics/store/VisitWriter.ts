@@ -5,6 +5,7 @@ import { VisitRecords } from "#streams/analytics/VisitRecord.ts"
 import type { Visit } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import type { StoreError } from "./EventStore.ts"
+import { PageNames } from "./PageNames.ts"
 import { highestVersion, type VisitPlace } from "./VisitStore.ts"
 
 const visitNames = visitColumns.map(({ name }) => name)
@@ -21,6 +22,7 @@ const lotBytes = 8 * 1024 * 1024
 export class VisitWriter {
   readonly #clickhouse: ClickHouseService
   readonly #fence: string | undefined
+  readonly #names: PageNames
   #rows = new VisitRecords()
   #version: bigint | undefined
   #written = 0
@@ -29,6 +31,7 @@ export class VisitWriter {
   constructor(clickhouse: ClickHouseService, fence?: string) {
     this.#clickhouse = clickhouse
     this.#fence = fence
+    this.#names = new PageNames(clickhouse)
   }
 
   /** rows that the store has confirmed since the start */
@@ -51,6 +54,13 @@ export class VisitWriter {
 
   add(key: VisitorKey, visit: Visit): void {
     this.#rows.add(key, visit, this.#version ?? 0n)
+    this.name(key, visit)
+  }
+
+  /** Has its pages' names stored with the lot, where they are not yet. */
+  name(key: VisitorKey, { goalPages, pages }: Visit): void {
+    this.#names.note(key, pages)
+    this.#names.note(key, goalPages)
   }
 
   /** Takes back a row. */
@@ -58,13 +68,19 @@ export class VisitWriter {
     this.#rows.remove(key, place, this.#version ?? 0n)
   }
 
+  /** Has all names stored again. */
+  forgetNames(): void {
+    this.#names.forget()
+  }
+
   /** Writes no row, and fails where any row would: without the table, a column or the permission. */
   readonly check: Effect.Effect<void, StoreError> = Effect.suspend(() =>
-    this.#clickhouse.checkInsert("visits", visitNames)
+    Effect.andThen(this.#clickhouse.checkInsert("visits", visitNames), this.#names.check)
   )
 
   /** Inserts the lot and begins the next. */
   readonly flush: Effect.Effect<void, StoreError> = Effect.gen({ self: this }, function* () {
+    yield* this.#names.flush
     const { rows } = this.#rows
     if (rows === 0) return
     const bytes = this.#rows.bytes()

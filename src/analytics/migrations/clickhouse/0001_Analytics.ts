@@ -2,6 +2,18 @@ import type { ClickHouseMigration } from "#src/infra/clickhouse/Migrations.ts"
 import { type EventColumn, eventColumns } from "#streams/analytics/EventColumns.ts"
 import { visitColumns } from "#streams/analytics/VisitColumns.ts"
 
+/** The lists of visits had other names, and paths where they have numbers now (0006_PageIds.ts). */
+const listsBefore: Readonly<Record<string, EventColumn>> = {
+  "view.page": { name: "pages", type: "Array(String)" },
+  "view.second": { name: "page_s", type: "Array(UInt32)" },
+  "view.new": { name: "page_new", type: "Array(UInt8)" },
+  "goal.name": { name: "goals", type: "Array(LowCardinality(String))" },
+  "goal.second": { name: "goal_s", type: "Array(UInt32)" },
+  "goal.page": { name: "goal_pages", type: "Array(LowCardinality(String))" }
+}
+
+const firstVisitColumns = visitColumns.map((column) => listsBefore[column.name] ?? column)
+
 /** Everything not named here is left to ZSTD alone. Neighbours in the order of the table differ little: */
 const eventCodecs: Readonly<Record<string, string>> = {
   day: "Delta(2), ZSTD(1)",
@@ -65,7 +77,7 @@ SETTINGS
  */
 const visits = `
 CREATE TABLE IF NOT EXISTS visits (
-  ${definitions(visitColumns, visitCodecs)}
+  ${definitions(firstVisitColumns, visitCodecs)}
 )
 ENGINE = ReplacingMergeTree(ver, deleted)
 PARTITION BY toYYYYMM(day)
