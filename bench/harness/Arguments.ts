@@ -26,7 +26,7 @@ export type Command =
   | { readonly do: "run"; readonly asked: Asked }
 
 export const usage = (): string =>
-  `npm run bench -- SUITE [CASE…] [options]     measure; CASE is a part of a name, * stands for any text
+  `npm run bench -- SUITE [CASE…] [options]     measure; CASE is a name or a part of names, * stands for any text
 npm run bench -- list                        runs that are stored
 npm run bench -- show RUN                    the table of one
 npm run bench -- compare A B                 B over A

@@ -61,8 +61,11 @@ export interface Choice {
 export const choose = async (suite: BenchSuite, choice: Choice): Promise<Chosen> => {
   check(suite)
   const { isComparison, patterns, size } = choice
+  // A whole name means that case, also where it is the beginning of others.
+  const isName = (pattern: string): boolean => suite.cases.some(({ name }) => name === pattern)
   const isWanted = ({ compared, name }: BenchCase): boolean => {
-    if (patterns.length > 0) return patterns.some((pattern) => name === pattern || matches(name, pattern))
+    if (patterns.length > 0)
+      return patterns.some((pattern) => (isName(pattern) ? name === pattern : matches(name, pattern)))
     if (!isComparison) return true
     return compared === "always" || (compared === "full" && size === "full")
   }

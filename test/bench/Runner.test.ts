@@ -54,6 +54,13 @@ describe("a run", () => {
       (await runTiny(suite, { rounds: 1, patterns })).begun.cases.map(({ name }) => name)
     assert.deepStrictEqual(await chosen("OUR"), ["ours"])
     assert.deepStrictEqual(await chosen("r*w", "ours"), ["raw", "ours"])
+    assert.deepStrictEqual(await chosen("r"), ["raw", "ours"])
+    const longer = { ...suite, cases: [...suite.cases, one("ours, later", () => 1)] }
+    const begun = (await runTiny(longer, { rounds: 1, patterns: ["ours"] })).begun
+    assert.deepStrictEqual(
+      begun.cases.map(({ name }) => name),
+      ["ours"]
+    )
     const { message } = await failure(runTiny(suite, { rounds: 1, patterns: ["none"] }))
     assert.include(message, "made-up has no case like none; it has:\n  raw\n  ours\n  peer")
   })
