@@ -13,7 +13,8 @@ import { analytics as tables } from "./migrations/clickhouse/0001_Analytics.ts"
 import { noDrafts } from "./migrations/clickhouse/0002_NoDrafts.ts"
 import { counting as epochs } from "./migrations/clickhouse/0004_Counting.ts"
 import { merges } from "./migrations/clickhouse/0005_Merges.ts"
-import { noPaths, pageIds } from "./migrations/clickhouse/0006_PageIds.ts"
+import { pageIds } from "./migrations/clickhouse/0006_PageIds.ts"
+import { noPaths } from "./migrations/clickhouse/0007_NoPaths.ts"
 import { longVisits } from "./migrations/clickhouse/0008_LongVisits.ts"
 
 /** Visits of websites: events in, figures out. */

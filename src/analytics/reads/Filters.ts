@@ -152,7 +152,6 @@ export class FilterConditions {
 
   /** How many of a list of numbers are of pages that count. */
   pagesAmong(ids: string): string {
-    if (!this.isOfPages) return `length(${ids})`
     return `arrayCount(page -> ${this.isPage("page")}, ${ids})`
   }
 

@@ -155,11 +155,15 @@ const withinCells = (
   edges: ReadonlyArray<Span>,
   conditions: FilterConditions,
   where: string
-): string => `
-  SELECT ${identity} AS identity, ${markOf(cells, edges)} AS cell, ${periodOf(cells)} AS period,
-    ${conditions.isOfPages ? conditions.pagesAmong("view.page") : "pageviews"} AS p,
-    ${conditions.isOfPages ? conditions.pagesAmong("goal.page") : "events"} AS e, part = 0 AS is_start, ${isBounce} AS is_bounce, engaged_ms AS engaged
+): string => {
+  const hits = conditions.isOfPages
+    ? `${conditions.pagesAmong("view.page")} AS p, ${conditions.pagesAmong("goal.page")} AS e`
+    : "pageviews AS p, events AS e"
+  return `
+  SELECT ${identity} AS identity, ${markOf(cells, edges)} AS cell, ${periodOf(cells)} AS period, ${hits},
+    part = 0 AS is_start, ${isBounce} AS is_bounce, engaged_ms AS engaged
   FROM visits FINAL WHERE ${where} AND cell NOT IN (${edgeMarks(cells, edges)})`
+}
 
 /** Rows whose times are looked at one by one: those near a bound, or all where only some pages count. */
 const nearBounds = (conditions: FilterConditions, where: string): string => {

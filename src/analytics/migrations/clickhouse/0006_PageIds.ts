@@ -33,7 +33,8 @@ const lists: ReadonlyArray<List> = [
   { name: "goal.page", type: "UInt64", codec: "ZSTD(1)", before: "goal_pages", value: idsOf("goal_pages") }
 ]
 
-const each = (clause: (list: List) => string): string => lists.map(clause).join(", ")
+/** A clause for each list. */
+export const each = (clause: (list: List) => string): string => lists.map(clause).join(", ")
 
 /**
  * Visits know pages by numbers, which are read, compared and grouped at a fraction of what their paths take, and lists of the
@@ -53,15 +54,5 @@ export const pageIds: ClickHouseMigration = {
       SELECT site, ${pageIdSql("path")}, path, max(visits.day)
       FROM visits ARRAY JOIN arrayConcat(pages, CAST(goal_pages, 'Array(String)')) AS path GROUP BY site, path`,
     `ALTER TABLE visits ${each(({ name }) => `MATERIALIZE COLUMN \`${name}\``)} SETTINGS mutations_sync = 2`
-  ]
-}
-
-/** A default that names a list would keep it. */
-export const noPaths: ClickHouseMigration = {
-  id: 7,
-  name: "no paths in visits",
-  statements: [
-    `ALTER TABLE visits ${each(({ name, type }) => `MODIFY COLUMN \`${name}\` DEFAULT CAST([], 'Array(${type})')`)}`,
-    `ALTER TABLE visits ${each(({ before }) => `DROP COLUMN IF EXISTS ${before}`)} SETTINGS mutations_sync = 2`
   ]
 }
