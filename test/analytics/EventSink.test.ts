@@ -208,6 +208,30 @@ describe("the event sink", () => {
     )
   }
 
+  for (const { name, sql } of [
+    { name: "lost", sql: "DELETE FROM long_visits WHERE part = 1" },
+    {
+      name: "older than it",
+      sql: `INSERT INTO long_visits SELECT * REPLACE (engaged_ms + 7 AS engaged_ms, ver + 1 AS ver) FROM long_visits WHERE part = 1`
+    },
+    {
+      name: "left of one that was taken back",
+      sql: `INSERT INTO long_visits SELECT * REPLACE (toUInt32(7) AS part) FROM long_visits WHERE long_visits.part = 1`
+    }
+  ]) {
+    it.effect(`writes a row of a long visit again whose copy is ${name}, as a crash may leave it`, () =>
+      Effect.gen(function* () {
+        const batch = sinkBatch([view(0), view(25), view(50), view(65), view(90)])
+        yield* (yield* EventSink.make()).write(batch)
+        assert.lengthOf(yield* visitsInStore(), 2)
+        yield* (yield* ClickHouse).command(sql)
+        assert.strictEqual((yield* Effect.exit(visitsInStore()))._tag, "Failure")
+        yield* (yield* EventSink.make()).write({ ...batch, recovering: true })
+        assert.deepStrictEqual(yield* visitsInStore(), yield* visitsByDefinition())
+      }).pipe(Effect.provide(TestStores.layer))
+    )
+  }
+
   it.effect("waits with a rebuild while a batch is half written, and then finds nothing to do", () =>
     Effect.gen(function* () {
       const sink = yield* EventSink.make()

@@ -11,7 +11,7 @@ import type { VisitorDays } from "./VisitorDays.ts"
 /** The place of a row in its visitor-day. */
 export type VisitPlace = Pick<Visit, "start" | "part">
 
-/** The digest of all columns of a stored row but the version: equal for equal rows. */
+/** The digest of all columns of a stored row but the version: equal for equal rows, '' where its copy is not what it is. */
 export interface StoredVisit extends VisitPlace {
   readonly digest: string
 }
@@ -24,6 +24,7 @@ interface DigestRow {
   readonly identity: string
   readonly start: number
   readonly part: number
+  readonly is_long: 0 | 1
   readonly digest: string
 }
 
@@ -34,30 +35,47 @@ export interface StoredVisits {
   readonly rows: ReadonlyArray<StoredVisit>
 }
 
-/** The rows that the store has of some visitor-days, by `visitorDayOf`. */
+const digestsIn = (clickhouse: ClickHouseService, table: "visits" | "long_visits", where: VisitorDays) =>
+  clickhouse.query<DigestRow>(
+    `SELECT site, toUInt16(day) AS day_number, toString(visitor) AS identity, start, part, visit != 0 AS is_long,
+      lower(hex(MD5(formatRow('RowBinary', ${withoutVersion})))) AS digest
+    FROM ${table} FINAL WHERE ${where.ofVisits}`
+  )
+
+const placeOf = ({ day_number, identity, part, site, start }: DigestRow): string =>
+  `${site}/${day_number}/${identity}/${start}/${part}`
+
+/**
+ * The rows that the store has of some visitor-days, by `visitorDayOf`. A crash between `visits` and its copies leaves rows that
+ * differ, which are to be written again, and copies of rows that are gone.
+ */
 export const storedVisits = (
   clickhouse: ClickHouseService,
   where: VisitorDays
 ): Effect.Effect<Map<string, StoredVisits>, StoreError> =>
-  clickhouse
-    .query<DigestRow>(
-      `SELECT site, toUInt16(day) AS day_number, toString(visitor) AS identity, start, part,
-        lower(hex(MD5(formatRow('RowBinary', ${withoutVersion})))) AS digest
-      FROM visits FINAL WHERE ${where.ofVisits}`
-    )
-    .pipe(
-      Effect.map((rows) => {
-        const found = new Map<string, { readonly key: VisitorKey; readonly rows: Array<StoredVisit> }>()
-        for (const { day_number, digest, identity, part, site, start } of rows) {
-          const key = { site, day: Number(day_number), visitor: BigInt(identity) }
-          const id = visitorDayOf(key)
-          const known = found.get(id)
-          if (known === undefined) found.set(id, { key, rows: [{ start, part, digest }] })
-          else known.rows.push({ start, part, digest })
-        }
-        return found
-      })
-    )
+  Effect.all([digestsIn(clickhouse, "visits", where), digestsIn(clickhouse, "long_visits", where)], {
+    concurrency: "unbounded"
+  }).pipe(
+    Effect.map(([rows, copies]) => {
+      const found = new Map<string, { readonly key: VisitorKey; readonly rows: Array<StoredVisit> }>()
+      const add = ({ day_number, identity, part, site, start }: DigestRow, digest: string): void => {
+        const key = { site, day: Number(day_number), visitor: BigInt(identity) }
+        const id = visitorDayOf(key)
+        const known = found.get(id)
+        if (known === undefined) found.set(id, { key, rows: [{ start, part, digest }] })
+        else known.rows.push({ start, part, digest })
+      }
+      const copied = new Map(copies.map((copy) => [placeOf(copy), copy]))
+      for (const row of rows) {
+        const copy = copied.get(placeOf(row))
+        copied.delete(placeOf(row))
+        const isRight = copy?.digest === (row.is_long ? row.digest : undefined)
+        add(row, isRight ? row.digest : "")
+      }
+      for (const copy of copied.values()) add(copy, "")
+      return found
+    })
+  )
 
 /** The digest that a visit's row has in the store. */
 export const digestOf = (key: VisitorKey, visit: Visit): string => {
