@@ -7,7 +7,7 @@ import { runTiny } from "./TinyRun.ts"
 
 describe("every bench suite", () => {
   // Whole servers are started, one case after the other, on a machine that runs other tests too.
-  const options = { timeout: 240_000 }
+  const options = { timeout: 600_000 }
   it.each(suiteNames())(
     "%s still runs, at its tiny size, and its cases do the same work",
     options,
