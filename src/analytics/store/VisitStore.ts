@@ -67,8 +67,9 @@ export const storedVisits = (
       }
       const copied = new Map(copies.map((copy) => [placeOf(copy), copy]))
       for (const row of rows) {
-        const copy = copied.get(placeOf(row))
-        copied.delete(placeOf(row))
+        const place = placeOf(row)
+        const copy = copied.get(place)
+        copied.delete(place)
         const isRight = copy?.digest === (row.is_long ? row.digest : undefined)
         add(row, isRight ? row.digest : "")
       }

@@ -2,26 +2,12 @@ import { Effect, Exit, Request, RequestResolver } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
-import type { ChannelOf, Notice } from "#streams/notify/channels/Channel.ts"
+import type { ChannelOf, DigestItem, Notice } from "#streams/notify/channels/Channel.ts"
 import { digestNotice, toldItems } from "#streams/notify/digests/DigestNotice.ts"
 import { Links } from "../Links.ts"
 
 /** The parts of a notice that the deliveries of a message, or of a digest, have in common. */
-export type MessageNotice = Pick<
-  Notice,
-  | "app"
-  | "createdAtMillis"
-  | "digest"
-  | "hasPaperclip"
-  | "hasView"
-  | "message"
-  | "messageId"
-  | "pageUrl"
-  | "priority"
-  | "project"
-  | "title"
-  | "url"
->
+export type MessageNotice = DigestItem & Pick<Notice, "createdAtMillis" | "digest">
 
 /** A channel that takes messages, its target as `streams/notify/channels` made it when the channel was added. */
 export type DeliveryChannel = ChannelOf & {

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from "node:util"
 import { Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
-import { Egress } from "#src/infra/egress/Egress.ts"
 import type { HostGates } from "#src/infra/gates/HostGates.ts"
 import { OwnerShares } from "#src/infra/gates/OwnerShares.ts"
 import { again, busy, done, type Outcome, withdrawn } from "#src/infra/jobs/Job.ts"
@@ -14,9 +13,7 @@ import { type Attempted, type DeliveryJob, makeEnds } from "./DeliveryEnds.ts"
 import * as DeliveryMetrics from "./DeliveryMetrics.ts"
 import * as DeliveryRows from "./DeliveryRows.ts"
 import { makeExchange } from "./Exchange.ts"
-import { TelegramBot } from "../telegram/TelegramBot.ts"
 import { makeMigrate } from "../telegram/ChatMoves.ts"
-import { VapidKey } from "./VapidKey.ts"
 
 /**
  * Sends messages to channels. Jobs (0022) say whose turn it is, in order, once, whichever processes die; this makes the
@@ -43,13 +40,7 @@ export const makeHandle = Effect.fnUntraced(function* (gates: HostGates, url: st
   const metrics = yield* DeliveryMetrics.make
   const ends = yield* makeEnds(metrics)
   const read = yield* DeliveryRows.make(url)
-  const exchange = makeExchange({
-    egress: yield* Egress,
-    telegram: yield* TelegramBot,
-    vapid: yield* VapidKey,
-    limits,
-    metrics
-  })
+  const exchange = yield* makeExchange(metrics)
   const migrate = yield* makeMigrate
   const through = throughGates(gates, limits)
   const shares = new OwnerShares(gatesOptions(limits))

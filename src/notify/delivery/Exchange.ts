@@ -1,5 +1,6 @@
 import { Clock, Effect, Result, Schema } from "effect"
-import type { Egress } from "#src/infra/egress/Egress.ts"
+import { AppConfig } from "#src/Config.ts"
+import { Egress } from "#src/infra/egress/Egress.ts"
 import type { EgressFailed, EgressRefused } from "#src/infra/egress/EgressError.ts"
 import type { HostHealth } from "#src/infra/gates/HostGates.ts"
 import type { Refusal } from "#src/infra/gates/Turns.ts"
@@ -15,9 +16,10 @@ import { requestTo } from "#streams/notify/channels/Kinds.ts"
 import type { Vapid } from "#streams/notify/channels/Vapid.ts"
 import { type NetworkFault, verdictOf, verdictOfFault } from "#streams/notify/channels/Verdict.ts"
 import type { BotUnreachable } from "../telegram/BotClient.ts"
-import type { TelegramBot } from "../telegram/TelegramBot.ts"
+import { TelegramBot } from "../telegram/TelegramBot.ts"
 import type { DeliveryMetrics } from "./DeliveryMetrics.ts"
 import type { DeliveryChannel } from "./DeliveryRows.ts"
+import { VapidKey } from "./VapidKey.ts"
 
 /** The end of an attempt, and how far it speaks for the host. */
 export interface Exchanged {
@@ -83,7 +85,7 @@ const carrying =
  * The request of a delivery, and the one or two more that an answer may ask for: all of them within the time of one. An
  * answer counts by its status, however long its body is. A refusal says when Telegram has a turn for it.
  */
-export const makeExchange = (parts: Parts) => {
+export const exchangeWith = (parts: Parts) => {
   const { limits, metrics, vapid } = parts
   const turn = turning(parts)
   const carry = carrying(parts)
@@ -130,3 +132,15 @@ export const makeExchange = (parts: Parts) => {
 
 /** The service refuses this server as such: none of its channels is asked for a while. */
 const isOwnFault = (verdict: Verdict): boolean => verdict._tag === "Again" && verdict.isOwnFault === true
+
+/** With the services of this process. */
+export const makeExchange = Effect.fnUntraced(function* (metrics: DeliveryMetrics) {
+  const { limits } = yield* AppConfig
+  return exchangeWith({
+    egress: yield* Egress,
+    telegram: yield* TelegramBot,
+    vapid: yield* VapidKey,
+    limits,
+    metrics
+  })
+})

@@ -6,7 +6,6 @@ import type { Channel, Tested } from "#schemas/notify/Settings.ts"
 import type { Notice } from "#streams/notify/channels/Channel.ts"
 import { AppConfig } from "#src/Config.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
-import { Egress } from "#src/infra/egress/Egress.ts"
 import type { Refusal } from "#src/infra/gates/Turns.ts"
 import { notFound } from "#src/infra/postgres/Table.ts"
 import * as DeliveryMetrics from "../delivery/DeliveryMetrics.ts"
@@ -14,9 +13,7 @@ import { lose } from "../delivery/DeliveryEnds.ts"
 import type { DeliveryChannel } from "../delivery/DeliveryRows.ts"
 import { ChannelGates, throughGates } from "../delivery/ChannelGates.ts"
 import { makeExchange } from "../delivery/Exchange.ts"
-import { VapidKey } from "../delivery/VapidKey.ts"
 import { makeMigrate } from "../telegram/ChatMoves.ts"
-import { TelegramBot } from "../telegram/TelegramBot.ts"
 import { makeDropWaiting } from "./DropWaiting.ts"
 
 type Row = DeliveryChannel & Pick<Channel, "state">
@@ -42,13 +39,7 @@ export class ChannelTests extends Context.Service<
       const sql = yield* SqlClient
       const metrics = yield* DeliveryMetrics.make
       const dropWaiting = yield* makeDropWaiting
-      const exchange = makeExchange({
-        egress: yield* Egress,
-        telegram: yield* TelegramBot,
-        vapid: yield* VapidKey,
-        limits,
-        metrics
-      })
+      const exchange = yield* makeExchange(metrics)
       const migrate = yield* makeMigrate
       const through = throughGates(yield* ChannelGates, limits)
       // The channel before its deliveries, as all lock them.

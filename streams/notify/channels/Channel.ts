@@ -115,6 +115,14 @@ export interface ChannelRequest {
   readonly body: Uint8Array
 }
 
+/** `body` is JSON. */
+export const jsonRequest = (url: string, body: Uint8Array): ChannelRequest => ({
+  url,
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body
+})
+
 /** The answer to such a request, as egress tells it. */
 export interface ChannelAnswer {
   readonly status: number

@@ -2,8 +2,8 @@ import {
   type ChannelAnswer,
   type ChannelRequest,
   type ChatTarget,
-  type Notice,
-  smallBytes
+  jsonRequest,
+  type Notice
 } from "./Channel.ts"
 import type { ChannelSender, Kind } from "./Kind.ts"
 import { addresses, chatConfirmation, type ChatLink, type ChatMessage, chatMessageOf } from "./NoticeText.ts"
@@ -65,12 +65,7 @@ const bodyOf = (message: ChatMessage): Buffer =>
 const posted = ({ url }: ChatTarget, message: ChatMessage): ChannelRequest => {
   const address = new URL(url)
   address.searchParams.set("wait", "true")
-  return {
-    url: address.href,
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: bodyOf(message)
-  }
+  return jsonRequest(address.href, bodyOf(message))
 }
 
 const discordRequest = (
@@ -80,11 +75,12 @@ const discordRequest = (
 ): ChannelRequest =>
   posted(
     target,
-    chatMessageOf(notice, (message) =>
-      adjustments.isSmaller === true
-        ? bodyOf(message).length <= smallBytes
-        : contentOf(message).length <= contentUnitsMax
-    )
+    chatMessageOf(notice, {
+      isSmaller: adjustments.isSmaller,
+      textOf: contentOf,
+      textUnitsMax: contentUnitsMax,
+      bodyOf
+    })
   )
 
 /** `{"message": "Unknown Webhook", "code": 10015}`: the number alone, since the words may be anybody's. */

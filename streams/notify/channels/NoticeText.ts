@@ -1,5 +1,5 @@
 import { cleanText } from "../bodies/CleanText.ts"
-import type { Notice } from "./Channel.ts"
+import { type Notice, smallBytes } from "./Channel.ts"
 
 /** The words of a notice, the same in every channel, and those of chats cut to fit. */
 
@@ -96,13 +96,25 @@ const cut = (text: string, fits: (cut: string) => boolean): string => {
   return cutAt(least)
 }
 
+/** The messages that a service takes, as they are written for it. */
+export interface ChatBounds {
+  readonly textOf: (message: ChatMessage) => string
+  /** UTF-16 units */
+  readonly textUnitsMax: number
+  readonly bodyOf: (message: ChatMessage) => Uint8Array
+  /** it found a message too large (413): the bytes of the body count instead */
+  readonly isSmaller: boolean | undefined
+}
+
 /**
  * A notice as a chat shows it, as much of its text as fits. Where the message's own address leaves too little room for it, the page
  * stands in, which has the address too.
- *
- * @param fits whether the service takes such a message, as it is written for it
  */
-export const chatMessageOf = (notice: Notice, fits: (message: ChatMessage) => boolean): ChatMessage => {
+export const chatMessageOf = (notice: Notice, bounds: ChatBounds): ChatMessage => {
+  const fits = (message: ChatMessage): boolean =>
+    bounds.isSmaller === true
+      ? bounds.bodyOf(message).length <= smallBytes
+      : bounds.textOf(message).length <= bounds.textUnitsMax
   const heading = chatLine(headingOf(notice))
   const whole: ChatMessage = { heading, text: chatLines(textOf(notice)), links: linksOf(notice, false) }
   if (fits(whole)) return whole

@@ -2,8 +2,8 @@ import {
   type ChannelAnswer,
   type ChannelRequest,
   type ChatTarget,
-  type Notice,
-  smallBytes
+  jsonRequest,
+  type Notice
 } from "./Channel.ts"
 import type { ChannelSender, Kind } from "./Kind.ts"
 import { addresses, chatConfirmation, type ChatLink, type ChatMessage, chatMessageOf } from "./NoticeText.ts"
@@ -110,12 +110,8 @@ const bodyOf = (target: ChatTarget, message: ChatMessage): Buffer =>
     })
   )
 
-const posted = (target: ChatTarget, message: ChatMessage): ChannelRequest => ({
-  url: target.url,
-  method: "POST",
-  headers: { "content-type": "application/json" },
-  body: bodyOf(target, message)
-})
+const posted = (target: ChatTarget, message: ChatMessage): ChannelRequest =>
+  jsonRequest(target.url, bodyOf(target, message))
 
 const slackRequest = (
   target: ChatTarget,
@@ -124,11 +120,12 @@ const slackRequest = (
 ): ChannelRequest =>
   posted(
     target,
-    chatMessageOf(notice, (message) =>
-      adjustments.isSmaller === true
-        ? bodyOf(target, message).length <= smallBytes
-        : textOf(target, message).length <= textUnitsMax
-    )
+    chatMessageOf(notice, {
+      isSmaller: adjustments.isSmaller,
+      textOf: (message) => textOf(target, message),
+      textUnitsMax,
+      bodyOf: (message) => bodyOf(target, message)
+    })
   )
 
 /** Slack's words for a refusal, which are the whole of its answer. */

@@ -7,7 +7,7 @@ import type {
   TelegramTarget,
   Verdict
 } from "./Channel.ts"
-import { smallBytes } from "./Channel.ts"
+import { jsonRequest } from "./Channel.ts"
 import type { ChannelSender, Kind } from "./Kind.ts"
 import { type ChatLink, type ChatMessage, chatMessageOf } from "./NoticeText.ts"
 import { pauseMillisMax } from "./RetryAfter.ts"
@@ -84,17 +84,13 @@ const telegramRequest = (
   { adjustments = {} }: Pick<ChannelSender, "adjustments">
 ): ChannelRequest => {
   const isSilent = notice.priority === "low"
-  const message = chatMessageOf(notice, (one) =>
-    adjustments.isSmaller === true
-      ? bodyOf(target, adjustments, one, isSilent).length <= smallBytes
-      : written(one, adjustments.isPlain === true).text.length <= textUnitsMax
-  )
-  return {
-    url: "sendMessage",
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: bodyOf(target, adjustments, message, isSilent)
-  }
+  const message = chatMessageOf(notice, {
+    isSmaller: adjustments.isSmaller,
+    textOf: (one) => written(one, adjustments.isPlain === true).text,
+    textUnitsMax,
+    bodyOf: (one) => bodyOf(target, adjustments, one, isSilent)
+  })
+  return jsonRequest("sendMessage", bodyOf(target, adjustments, message, isSilent))
 }
 
 /** Words of Telegram's for a refusal. Others may have an address in them that a sender wrote. */

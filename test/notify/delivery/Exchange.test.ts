@@ -5,7 +5,7 @@ import { Egress } from "#src/infra/egress/Egress.ts"
 import { EgressFailed, EgressRefused } from "#src/infra/egress/EgressError.ts"
 import { limits } from "#src/Limits.ts"
 import * as DeliveryMetrics from "#src/notify/delivery/DeliveryMetrics.ts"
-import { makeExchange } from "#src/notify/delivery/Exchange.ts"
+import { exchangeWith } from "#src/notify/delivery/Exchange.ts"
 import { Vapid } from "#streams/notify/channels/Vapid.ts"
 import { webhookSecret } from "#streams/notify/channels/Webhook.ts"
 import { notice } from "#test/notify/channels/Notices.ts"
@@ -41,7 +41,7 @@ const exchangeOf = Effect.fnUntraced(function* (answers: ReadonlyArray<number | 
   })
   const vapid = new Vapid({ secret: randomBytes(32) })
   const metrics = yield* DeliveryMetrics.make
-  const exchange = makeExchange({ egress, telegram: { bot: undefined }, limits, metrics, vapid })
+  const exchange = exchangeWith({ egress, telegram: { bot: undefined }, limits, metrics, vapid })
   const target = { url: "https://hook.test/", secret: webhookSecret(randomBytes(24)) }
   const exchanged = yield* exchange({ kind: "webhook", target, deadInARow: 0 }, notice)
   if ("restMillis" in exchanged) throw new Error("it was sent away")
