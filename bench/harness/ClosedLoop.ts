@@ -34,13 +34,16 @@ export const closedLoop = async (
       return { work: requests, cpuMillis: exactMillis(pid) - before }
     })
   )
-  const { results, use } = await meteredInTurns(context, pid, load.window)
-  const { elapsedMillis, latency, requests } = answered(together(results), status)
-  const { maxMillis, p50Millis, p99Millis } = latency
+  const { elapsedMillis, parts, results, use, work } = await meteredInTurns(context, pid, async (millis) => {
+    const result = answered(await load.window(millis), status)
+    return { result, work: result.requests, elapsedMillis: result.elapsedMillis }
+  })
+  const { maxMillis, p50Millis, p99Millis } = together(results).latency
   return {
-    work: requests,
+    work,
     elapsedMillis,
     use,
+    parts,
     latency: { p50Millis, p99Millis, maxMillis },
     figures: { "core busy %": (use.cpuMillis / elapsedMillis) * 100 },
     details: { warmUpMillis: warm.millis, steady: warm.isSteady ? 1 : 0 }

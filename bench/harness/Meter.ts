@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { type HeapUse, residentMiB, threadMillis, type Use } from "./ProcessUse.ts"
-import type { CaseContext, Latency } from "./Suite.ts"
+import type { CaseContext, Latency, Part } from "./Suite.ts"
 
 /** The directory of this run's probe sockets and profiles; set for all processes of a run. */
 const probes = (): string | undefined => process.env["BENCH_PROBE"]
@@ -38,11 +38,15 @@ const ask = async <Answer>(pid: number, command: string): Promise<Answer | undef
   return answer
 }
 
-/** Has V8 free what is unreachable, so that resident memory afterwards is memory in use. */
-export const collectGarbage = async (pid: number): Promise<void> => {
-  await ask(pid, "collect")
+/**
+ * Has V8 free what is unreachable, so that resident memory afterwards is memory in use. Answers the bytes in use by V8 and its
+ * buffers, NaN where the process has no probe: resident memory tells little where it was larger before.
+ */
+export const collectGarbage = async (pid: number): Promise<number> => {
+  const collected = await ask<{ readonly usedBytes: number }>(pid, "collect")
   // Pages are given back a moment later.
   await new Promise((resolve) => setTimeout(resolve, 200))
+  return collected?.usedBytes ?? Number.NaN
 }
 
 /** How long the event loop kept others waiting, and the most CPU time of one of its turns (0 where the system does not tell). */
@@ -111,19 +115,61 @@ const sum = (one: Use, other: Use): Use => ({
       })
 })
 
-/** Measures a window in parts, each in this side's turn; answers what each part found, and the use of all. */
+/** The finding of one part of a window: the work done in it, in which time. */
+export interface PartResult<A> {
+  readonly result: A
+  readonly work: number
+  readonly elapsedMillis: number
+  /** of other processes under test in that time, which count as the metered one's own does */
+  readonly otherCpuMillis?: number
+}
+
+/** A part of a load that goes on by itself: the growth of a count in so many milliseconds. */
+export const grownIn = async (
+  millis: number,
+  count: () => Promise<number>
+): Promise<PartResult<undefined>> => {
+  const [before, start] = [await count(), performance.now()]
+  await new Promise((resolve) => setTimeout(resolve, millis))
+  const work = (await count()) - before
+  return { result: undefined, work, elapsedMillis: performance.now() - start }
+}
+
+/** A window that was measured in parts. */
+export interface MeteredParts<A> {
+  readonly results: ReadonlyArray<A>
+  readonly parts: ReadonlyArray<Part>
+  /** of all parts together */
+  readonly work: number
+  readonly elapsedMillis: number
+  readonly cpuMillis: number
+  readonly use: Use
+}
+
+/** Measures a window in parts, each in this side's turn. */
 export const meteredInTurns = async <A>(
-  { parts, turn, windowMillis }: CaseContext,
+  { parts: count, turn, windowMillis }: Pick<CaseContext, "parts" | "turn" | "windowMillis">,
   pid: number,
-  part: (millis: number) => Promise<A>
-): Promise<{ readonly results: ReadonlyArray<A>; readonly use: Use }> => {
+  part: (millis: number) => Promise<PartResult<A>>
+): Promise<MeteredParts<A>> => {
   const results: Array<A> = []
+  const parts: Array<Part> = []
   let use: Use | undefined
-  for (let count = 0; count < parts; count++) {
-    const measured = await turn(() => metered(pid, () => part(windowMillis / parts)))
-    results.push(measured.result)
+  while (parts.length < count) {
+    const measured = await turn(() => metered(pid, () => part(windowMillis / count)))
+    const { elapsedMillis, otherCpuMillis = 0, result, work } = measured.result
+    results.push(result)
+    parts.push({ work, elapsedMillis, cpuMillis: measured.use.cpuMillis + otherCpuMillis })
     use = use === undefined ? measured.use : sum(use, measured.use)
   }
   if (use === undefined) throw new Error("a window has at least one part")
-  return { results, use }
+  const total = (figure: keyof Part): number => parts.reduce((all, one) => all + one[figure], 0)
+  return {
+    results,
+    parts,
+    work: total("work"),
+    elapsedMillis: total("elapsedMillis"),
+    cpuMillis: total("cpuMillis"),
+    use
+  }
 }

@@ -11,7 +11,7 @@ import { runInNewContext } from "node:vm"
  *
  * - `start`, `stop`: garbage collections and allocations in between, from V8's own records of each collection
  * - `profile`, `save FILE`: a CPU profile of what runs in between, written to the file
- * - `collect`: a full garbage collection
+ * - `collect`: a full garbage collection, and the bytes that are in use after it
  * - `watch`, `delays`: how long the event loop kept one waiting who asked every millisecond in between, and the most CPU time
  *   of one turn, in milliseconds: on a busy machine a turn takes longer than its work
  *
@@ -122,7 +122,8 @@ const commands = {
     // Twice: finalizers of the first may release native memory that the second then frees.
     collect()
     collect()
-    return {}
+    const { external, heapUsed } = process.memoryUsage()
+    return { usedBytes: heapUsed + external }
   }
 }
 

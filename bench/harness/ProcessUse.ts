@@ -51,12 +51,11 @@ const threadIds = (pid: number): ReadonlyArray<string> => {
 }
 
 /**
- * Node 22 calls most of its threads "node". Those of V8 and the inspector are made before any code runs; libuv's pool and
- * workers come later.
+ * Node 22 calls most of its threads "node". Those of V8 (four, if its flags say nothing else), of its delayed tasks and of the
+ * inspector are made before any code runs; libuv's pool and workers come later.
  */
-const threadsOfV8 = 6
-
-const groupOf = (place: number): string => (place === 0 ? "main" : place <= threadsOfV8 ? "V8" : "pool")
+const threadsOfV8 = (pid: number): number =>
+  2 + Number(/--v8-pool-size=(\d+)/.exec(procText(`${pid}/cmdline`) ?? "")?.[1] ?? 4)
 
 /** CPU time of each thread since its start, in milliseconds, exact to the nanosecond (schedstat). */
 const runtimeOf = (pid: number, thread: string): number =>
@@ -68,9 +67,10 @@ const runtimeOf = (pid: number, thread: string): number =>
  */
 export const threadMillis = (pid: number): Readonly<Record<string, number>> => {
   const groups: Record<string, number> = {}
+  const ofV8 = threadsOfV8(pid)
   const oldestFirst = threadIds(pid).toSorted((a, b) => Number(a) - Number(b))
   for (const [place, thread] of oldestFirst.entries()) {
-    const group = groupOf(place)
+    const group = place === 0 ? "main" : place <= ofV8 ? "V8" : "pool"
     groups[group] = (groups[group] ?? 0) + runtimeOf(pid, thread)
   }
   return groups

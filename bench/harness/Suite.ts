@@ -12,6 +12,13 @@ import type { Turn } from "./Turns.ts"
  */
 export type Size = "tiny" | "quick" | "full"
 
+/** A part of a window that was measured in turns with another tree's. */
+export interface Part {
+  readonly work: number
+  readonly elapsedMillis: number
+  readonly cpuMillis: number
+}
+
 /** The result of one run of one case. Work is counted in the suite's unit ("appends", "requests", …). */
 export interface Measurement {
   readonly work: number
@@ -24,6 +31,8 @@ export interface Measurement {
   readonly cpuMillis?: number
   /** of the process under test during the measured part, by `metered` */
   readonly use?: Use
+  /** of a case that measures in turns, in their order: a comparison sets each beside the other side's */
+  readonly parts?: ReadonlyArray<Part>
   readonly latency?: Latency
   /** further figures, in columns of their own: `{ fsyncsPerSecond: 812 }` */
   readonly figures?: Readonly<Record<string, number>>

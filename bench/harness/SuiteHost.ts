@@ -52,8 +52,8 @@ const measureApart = async (
   return measured
 }
 
-/** Parts of the window of a case that takes turns. */
-const partsInTurns = 6
+/** Parts of the window of a case that takes turns: a collection of all garbage falls into few of them. */
+const partsInTurns = 12
 
 const bare: Stage<undefined> = { given: undefined, leave: async () => undefined }
 

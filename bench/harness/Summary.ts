@@ -1,4 +1,5 @@
 import { claimed, type Difference, paired, unpaired } from "./Paired.ts"
+import type { Part } from "./Suite.ts"
 import type { MeasuredRun, StoredCase, StoredRun } from "./Store.ts"
 
 export interface CaseSummary {
@@ -25,8 +26,8 @@ export const median = (values: ReadonlyArray<number>): number => {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
 
-const perSecond = (run: MeasuredRun): number => (run.work / run.elapsedMillis) * 1000
-const cpuMicros = (run: MeasuredRun): number => (run.cpuMillis * 1000) / run.work
+const perSecond = ({ elapsedMillis, work }: Part): number => (work / elapsedMillis) * 1000
+const cpuMicros = ({ cpuMillis, work }: Part): number => (cpuMillis * 1000) / work
 
 /** Measurements of a case on one side, in the order of their rounds. */
 export const runsOf = ({ ran }: StoredRun, name: string, side = 0): ReadonlyArray<MeasuredRun> =>
@@ -152,27 +153,54 @@ export interface CaseDifference {
   readonly throughputDiffers: boolean
 }
 
-type Figures = readonly [ones: ReadonlyArray<number>, others: ReadonlyArray<number>]
-type Test = (figures: Figures) => Difference | undefined
+type Runs = readonly [ones: ReadonlyArray<MeasuredRun>, others: ReadonlyArray<MeasuredRun>]
 
-const inPairs: Test = ([ones, others]) =>
-  paired(ones.slice(0, others.length).map((one, round) => [one, others[round] ?? Number.NaN]))
+interface Figure {
+  readonly of: (measured: Part) => number
+  /** of two parts, the one in which the machine was faster has the smaller figure, or the larger */
+  readonly isSmallerFaster: boolean
+}
+
+const cpu: Figure = { of: cpuMicros, isSmallerFaster: true }
+const throughput: Figure = { of: perSecond, isSmallerFaster: false }
+
+type Test = (runs: Runs, figure: Figure) => Difference | undefined
+
+/**
+ * A figure of one side in a round: where it was measured in parts, the mean of the faster half of them. The rest of the
+ * machine, and collections of all garbage, only ever make a part slower.
+ */
+const figureOf = (run: MeasuredRun, { isSmallerFaster, of }: Figure): number => {
+  const figures = (run.parts ?? []).map(of).filter((figure) => Number.isFinite(figure) && figure > 0)
+  if (figures.length < 2) return of(run)
+  const fastestFirst = figures.toSorted((a, b) => (isSmallerFaster ? a - b : b - a))
+  const faster = fastestFirst.slice(0, Math.ceil(figures.length / 2))
+  return faster.reduce((sum, figure) => sum + figure, 0) / faster.length
+}
+
+const inPairs: Test = ([ones, others], figure) =>
+  paired(
+    others.flatMap((other, round) => {
+      const one = ones[round]
+      return one === undefined ? [] : [figureOf(one, figure) / figureOf(other, figure)]
+    })
+  )
+
+const apart: Test = ([ones, others], figure) => unpaired(ones.map(figure.of), others.map(figure.of))
 
 /** CPU per unit is the steadier figure, and is trusted with most of the chance of a false claim. */
 const cpuWeight = 4
 
 const differences = (
   names: ReadonlyArray<string>,
-  runs: (name: string) => readonly [ReadonlyArray<MeasuredRun>, ReadonlyArray<MeasuredRun>],
+  runs: (name: string) => Runs,
   test: Test
 ): ReadonlyArray<CaseDifference> => {
   const found = names.flatMap((name) => {
-    const [ones, others] = runs(name)
-    if (ones.length === 0 || others.length === 0) return []
-    const cpus: Figures = [ones.map(cpuMicros), others.map(cpuMicros)]
-    const cpuMicrosOf = [median(cpus[0]), median(cpus[1])] as const
-    const throughput = test([ones.map(perSecond), others.map(perSecond)])
-    return [{ case: name, cpuMicros: cpuMicrosOf, cpu: test(cpus), throughput }]
+    const both = runs(name)
+    if (both[0].length === 0 || both[1].length === 0) return []
+    const cpuMicrosOf = [median(both[0].map(cpuMicros)), median(both[1].map(cpuMicros))] as const
+    return [{ case: name, cpuMicros: cpuMicrosOf, cpu: test(both, cpu), throughput: test(both, throughput) }]
   })
   const holds = claimed(
     found.flatMap(({ cpu, throughput }) => [
@@ -200,5 +228,5 @@ export const differencesBetween = (first: StoredRun, second: StoredRun): Readonl
   differences(
     second.begun.cases.map(({ name }) => name),
     (name) => [runsOf(second, name), runsOf(first, name)],
-    ([ones, others]) => unpaired(ones, others)
+    apart
   )

@@ -1,7 +1,6 @@
-import { setTimeout as pause } from "node:timers/promises"
 import { closedLoop } from "#bench/harness/ClosedLoop.ts"
 import { startLoad } from "#bench/harness/HttpLoad.ts"
-import { metered, meteredInTurns } from "#bench/harness/Meter.ts"
+import { grownIn, metered, meteredInTurns } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
 import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
 import { warmUp } from "#bench/harness/WarmUp.ts"
@@ -91,7 +90,7 @@ export const mostCalls = (name: TargetName) =>
         load,
         status: "200",
         // A fresh server compiles for its first 12,000 calls.
-        ...(name === "ours" ? { windowsMin: sized(context, { tiny: 1, quick: 24, full: 12 }) } : {})
+        ...(name === "ours" ? { windowsMin: sized(context, { tiny: 1, quick: 10, full: 12 }) } : {})
       })
     } finally {
       await load.stop()
@@ -114,11 +113,7 @@ export const flowingPieces = (name: TargetName) =>
       warmUpMillis: 0
     })
     await calls.ready()
-    const pieces = async (millis: number): Promise<number> => {
-      const before = (await calls.progress()).pieces
-      await pause(millis)
-      return (await calls.progress()).pieces - before
-    }
+    const pieces = async (): Promise<number> => (await calls.progress()).pieces
     // The answers end: they have to last for the windows of both sides.
     const { chunks, everyMillis } = shapes[model]
     const windowMillis = Math.min(
@@ -127,25 +122,20 @@ export const flowingPieces = (name: TargetName) =>
     )
     await warmUp({ ...context, windowsMax: 2 }, async (millis) => {
       const cpu = cpuMillis(target.pid)
-      return { work: await pieces(millis), cpuMillis: cpuMillis(target.pid) - cpu }
+      const { work } = await grownIn(millis, pieces)
+      return { work, cpuMillis: cpuMillis(target.pid) - cpu }
     })
-    let elapsedMillis = 0
-    const { results, use } = await meteredInTurns(
+    const { elapsedMillis, parts, use, work } = await meteredInTurns(
       { ...context, windowMillis },
       target.pid,
-      async (millis) => {
-        const start = performance.now()
-        const count = await pieces(millis)
-        elapsedMillis += performance.now() - start
-        return count
-      }
+      (millis) => grownIn(millis, pieces)
     )
-    const work = results.reduce((sum, count) => sum + count, 0)
     const result = checked(await calls.result())
     return {
       work,
       elapsedMillis,
       use,
+      parts,
       latency: result.pieceDelay,
       figures: { "core busy %": (use.cpuMillis / elapsedMillis) * 100 }
     }

@@ -14,8 +14,8 @@ export interface SocketServer {
   /** for this many sessions, exclusively: an abandoned session lives on */
   readonly keysFor: (sessions: number) => ReadonlyArray<string>
   readonly pid: () => number
-  /** memory then says what is kept */
-  readonly collectGarbage: () => Promise<void>
+  /** memory then says what is kept; answers the bytes that V8 has in use */
+  readonly collectGarbage: () => Promise<number>
   /** ends it with -9 and starts it again; answers when it is ready, as `performance.now` */
   readonly restart: () => Promise<{ readonly killedAt: number; readonly readyAt: number }>
   readonly stop: () => Promise<void>

@@ -17,7 +17,7 @@ export const idleSockets = (name: ServerName) =>
     const sessions = sessionsOf(context.size)
     const sockets = load(sessions)
     await sockets.progress()
-    await server.collectGarbage()
+    const used = await server.collectGarbage()
     const [rss, slab, buffers] = [residentMiB(server.pid()), slabBytes(), tcpBufferBytes()]
     const start = performance.now()
     const { result: attachedAt, use } = await metered(server.pid(), () => {
@@ -27,7 +27,7 @@ export const idleSockets = (name: ServerName) =>
     const elapsedMillis = attachedAt - start
     await pause(sized(context, { tiny: 10, quick: 1_000, full: 5_000 }))
     const rssIdle = residentMiB(server.pid())
-    await server.collectGarbage()
+    const usedIdle = await server.collectGarbage()
     const each = (bytes: number): number => bytes / sessions
     const mib = 1024 * 1024
     return {
@@ -35,6 +35,7 @@ export const idleSockets = (name: ServerName) =>
       elapsedMillis,
       use,
       figures: {
+        "V8 B/socket": each(usedIdle - used),
         "RSS B/socket": each((residentMiB(server.pid()) - rss) * mib),
         "kernel slab B/socket": each(slabBytes() - slab) / 2,
         "empty MiB": rss

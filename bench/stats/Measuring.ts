@@ -68,27 +68,30 @@ export const measure = async <Answer>(
       const { length } = await window(millis / 2, 1)
       return { work: length, cpuMillis: cpu() - before }
     })
-    let storeMillis = 0
-    const { results, use } = await meteredInTurns(longer(context), target.pid, async (forMillis) => {
+    const measured = await meteredInTurns(longer(context), target.pid, async (forMillis) => {
       const before = cpuMillis(target.storePid)
       const asked = await window(forMillis, Math.ceil(askedLeast / context.parts))
-      storeMillis += cpuMillis(target.storePid) - before
-      return asked
+      return {
+        result: asked,
+        work: asked.length,
+        elapsedMillis: asked.reduce((sum, one) => sum + one, 0),
+        otherCpuMillis: cpuMillis(target.storePid) - before
+      }
     })
-    const millis = results.flat()
-    const sorted = Float64Array.from(millis)
-    const latency = latencyOf(sorted)
-    const count = millis.length
+    const { elapsedMillis, parts, results, use, work } = measured
+    const millis = Float64Array.from(results.flat())
+    const latency = latencyOf(millis)
     return {
-      work: count,
-      elapsedMillis: millis.reduce((sum, one) => sum + one, 0),
-      cpuMillis: use.cpuMillis + storeMillis,
+      work,
+      elapsedMillis,
+      cpuMillis: measured.cpuMillis,
       use,
+      parts,
       latency,
       figures: {
-        "p95 ms": sorted[Math.floor(count * 0.95)] ?? Number.NaN,
-        "server CPU ms": use.cpuMillis / count,
-        "ClickHouse CPU ms": storeMillis / count
+        "p95 ms": millis[Math.floor(work * 0.95)] ?? Number.NaN,
+        "server CPU ms": use.cpuMillis / work,
+        "ClickHouse CPU ms": (measured.cpuMillis - use.cpuMillis) / work
       },
       details: { warmUpMillis: warm.millis, steady: warm.isSteady ? 1 : 0 },
       ...(result === undefined ? {} : { result })

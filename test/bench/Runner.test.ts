@@ -166,6 +166,35 @@ describe("two trees", () => {
     assert.match(table(stored), /fast .* within the noise/)
   })
 
+  it("are compared by the faster half of the parts of a case that has them", async () => {
+    const parts = (cpuMillis: number, slow: number) =>
+      Array.from({ length: 12 }, (_, place) => ({
+        work: 100,
+        elapsedMillis: 10,
+        cpuMillis: place % 12 < slow ? 50 * cpuMillis : cpuMillis
+      }))
+    let runs = 0
+    const inParts: BenchSuite = {
+      ...suite,
+      cases: [
+        {
+          name: "collected",
+          compared: "always",
+          // Every other run has parts that a collection falls into.
+          run: async () => ({
+            work: 1_200,
+            elapsedMillis: 120,
+            cpuMillis: 99,
+            parts: parts(10, (runs++ % 2) * 5)
+          })
+        }
+      ]
+    }
+    const [found] = differencesOf(await runTiny(inParts, { rounds: 4, sides: 2 }))
+    assert.approximately(found?.cpu?.ratio ?? 0, 1, 1e-9)
+    assert.isFalse(found?.cpuDiffers)
+  })
+
   it("are compared only by cases that measure the project's own code", async () => {
     const stored = await runTiny(suite, { rounds: 1, sides: 2 })
     assert.deepStrictEqual(
