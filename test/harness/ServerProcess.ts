@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:net"
-import { tmpdir } from "node:os"
+import { cpus, tmpdir } from "node:os"
 import { join, normalize } from "node:path"
 import { setTimeout as sleep } from "node:timers/promises"
 
@@ -41,6 +41,12 @@ export interface ServerOptions {
 
 export const root = normalize(join(import.meta.dirname, "../.."))
 
+/** Started as `npm start` does it (deploy/setup.mjs). */
+const serverArguments: ReadonlyArray<string> = [
+  `--v8-pool-size=${Math.max(1, Math.min(4, cpus().length - 1))}`,
+  join(root, "src/main.ts")
+]
+
 /** Nothing of the test runner's own environment (vitest sets BASE_URL) reaches the server. */
 const inherited = ["PATH", "HOME", "TMPDIR", "LANG"]
 
@@ -77,7 +83,7 @@ export const runServer = (
   env: Readonly<Record<string, string>>
 ): Promise<{ readonly code: number | null; readonly output: string }> =>
   new Promise((resolve) => {
-    const child = spawn(process.execPath, [join(root, "src/main.ts")], {
+    const child = spawn(process.execPath, serverArguments, {
       cwd: root,
       env: serverEnvironment(env),
       stdio: ["ignore", "pipe", "pipe"]
@@ -131,7 +137,7 @@ export const startServer = async (options: ServerOptions = {}): Promise<ServerPr
       ...(database === undefined ? {} : { DATABASE_URL: database.url }),
       ...options.env
     })
-    const started = spawn(process.execPath, [join(root, "src/main.ts")], {
+    const started = spawn(process.execPath, serverArguments, {
       cwd: root,
       env,
       stdio: ["ignore", "pipe", "pipe"]

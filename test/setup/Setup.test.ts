@@ -174,12 +174,13 @@ describe("setting up a clone", () => {
   it("hands on arguments, exit code and the numbers that are read before JavaScript runs", async () => {
     writeFileSync(
       join(root, "src/main.ts"),
-      "console.log(JSON.stringify({ args: process.argv.slice(2), env: process.env }))\nprocess.exit(7)\n"
+      "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv, env: process.env }))\nprocess.exit(7)\n"
     )
     const { code, output } = await setUp({}, ["start", "--flag"])
-    const { args, env } = JSON.parse(output.trim().split("\n").at(-1) ?? "{}")
+    const { args, env, flags } = JSON.parse(output.trim().split("\n").at(-1) ?? "{}")
     assert.strictEqual(code, 7)
     assert.deepStrictEqual(args, ["--flag"])
+    assert.match(flags.join(" "), /^--v8-pool-size=[1-4]$/)
     assert.strictEqual(Number(env.UWS_HTTP_MAX_HEADERS_SIZE), limits.headerBytes)
     assert.isAtLeast(Number(env.UV_THREADPOOL_SIZE), 8)
   })
