@@ -42,6 +42,9 @@ export interface AttachedClient {
   readonly keyId: string
 }
 
+/** A sign of life so soon after the last one that was stored is not stored again. */
+const seenAgainMillis = 5_000
+
 /** Ids of prompts and steers remembered so that one sent twice is one. */
 const rememberedIds = 32
 
@@ -191,8 +194,11 @@ export class AgentSession extends StoredSession {
     if (this.queue.length > 0) this.outbox.say(this.#queueUpdate())
     this.#dispatch()
     const { journalId } = client
-    const seen = { journalId, detachedAt: null, lastSeenAt: this.#parts.now() }
-    this.#parts.fork(Effect.asVoid(this.record([], { ...change, ...seen })))
+    const lastSeenAt = this.#parts.now()
+    const attached = { ...change, journalId, detachedAt: null }
+    // A new session is stored with all of this: its first client changes nothing.
+    if (lastSeenAt - this.state.lastSeenAt > seenAgainMillis || !this.has(attached))
+      this.#parts.fork(Effect.asVoid(this.record([], { ...attached, lastSeenAt })))
     this.#wake()
   }
 

@@ -100,6 +100,11 @@ export abstract class StoredSession {
     return this.#write(steps, announced)
   }
 
+  /** The state is so already. */
+  protected has(wanted: Partial<SessionState>): boolean {
+    return stateFields(wanted).every((field) => this.state[field] === wanted[field])
+  }
+
   /** An empty session has nothing to load. */
   protected begun(): void {
     this.isQuiet = false
@@ -166,6 +171,9 @@ export abstract class StoredSession {
     this.state = { ...this.state, ...change }
   }
 }
+
+const stateFields = (state: Partial<SessionState>): ReadonlyArray<keyof SessionState> =>
+  Object.keys(state) as ReadonlyArray<keyof SessionState>
 
 const outboxLimits = (limits: RecordLimits): OutboxLimits => ({
   ringBytes: limits.agentRingBytes,

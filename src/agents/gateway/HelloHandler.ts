@@ -43,6 +43,14 @@ const later = (message: string): Refusal => ({
   retryAfterMs: 1_000
 })
 
+/** A hello with the journal of its client: a client without one gets one for this connection. */
+type NamedHello = Hello & { readonly client: { readonly journalId: string } }
+
+const named = (hello: Hello): NamedHello => ({
+  ...hello,
+  client: { ...hello.client, journalId: hello.client.journalId ?? newId("jnl") }
+})
+
 /** Changes of a session by a hello, for an existing session or a new one. */
 type Changes = Partial<SessionState>
 
@@ -58,7 +66,8 @@ export const makeHelloHandler = Effect.gen(function* () {
 
   const parts: Parts = { offer, homes, sessions, store }
 
-  const greet = Effect.fnUntraced(function* (socket: ClientSocket, hello: Hello) {
+  const greet = Effect.fnUntraced(function* (socket: ClientSocket, said: Hello) {
+    const hello = named(said)
     const wanted = yield* chosen(offer, socket, hello.model)
     if ("closeCode" in wanted) return wanted
     if (hello.resume === undefined) {
@@ -113,7 +122,7 @@ const idsTried = 10_000
 const made = Effect.fnUntraced(function* (
   { homes, sessions }: Parts,
   { key }: ClientSocket,
-  hello: Hello,
+  hello: NamedHello,
   model: string
 ) {
   let id = newId("ses")
@@ -131,7 +140,7 @@ const made = Effect.fnUntraced(function* (
 const attach = Effect.fnUntraced(function* (
   { sessions, store }: Parts,
   socket: ClientSocket,
-  hello: Hello,
+  hello: NamedHello,
   session: AgentSession,
   model: AgentModel,
   billing: Ready["billing"]
@@ -143,7 +152,7 @@ const attach = Effect.fnUntraced(function* (
   if (session.isLost || sessions.peek(session.facts.id) !== session)
     return later("The session was about to be let go; try again")
   const { key, sink } = socket
-  const client = { sink, journalId: hello.client.journalId ?? newId("jnl"), keyId: key.keyId }
+  const client = { sink, journalId: hello.client.journalId, keyId: key.keyId }
   const ready = readyOf(hello, session, model, billing)
   socket.belongsTo(session, client)
   session.attach(client, { ready, lastSeq, missed }, changesOf(hello, model.id))
@@ -183,11 +192,11 @@ const budgetOf = ({ budgetUsd }: Hello): string | null => {
   return pico === undefined ? null : String(pico)
 }
 
-const stateOf = (hello: Hello, model: string, now: number): SessionState => ({
+const stateOf = (hello: NamedHello, model: string, now: number): SessionState => ({
   clientVersion: hello.client.version,
   clientPlatform: hello.client.platform,
   clientName: hello.client.name ?? "",
-  journalId: hello.client.journalId ?? "",
+  journalId: hello.client.journalId,
   model,
   thinkingLevel: hello.thinkingLevel ?? "medium",
   budget: budgetOf(hello),

@@ -13,7 +13,8 @@ interface HalfCall {
 export class SpokenAnswer {
   finishReason: string | undefined
   readonly #onDelta: OnDelta
-  readonly #parts: Array<{ type: "text" | "thinking"; text: string }> = []
+  /** pieces are joined at the end: a text that grows by each makes an object for each */
+  readonly #parts: Array<{ readonly type: "text" | "thinking"; readonly pieces: Array<string> }> = []
   /** by the index that the model gives them, in the order in which they came */
   readonly #calls = new Map<number, HalfCall>()
 
@@ -25,7 +26,7 @@ export class SpokenAnswer {
   content(callId: (index: number) => string, withCalls: boolean): ReadonlyArray<ContentPart> {
     const calls = withCalls ? [...this.#calls.values()] : []
     return [
-      ...this.#parts,
+      ...this.#parts.map(({ pieces, type }) => ({ type, text: pieces.join("") })),
       ...calls.map(({ args, name }, index): ContentPart => {
         return { type: "tool_call", callId: callId(index), tool: name, args: argsOf(args) }
       })
@@ -55,8 +56,8 @@ export class SpokenAnswer {
 
   #say(type: "text" | "thinking", text: string): void {
     const last = this.#parts.at(-1)
-    if (last?.type === type) last.text += text
-    else this.#parts.push({ type, text })
+    if (last?.type === type) last.pieces.push(text)
+    else this.#parts.push({ type, pieces: [text] })
     this.#onDelta(type === "text" ? "text_delta" : "thinking_delta", this.#parts.length - 1, text)
   }
 

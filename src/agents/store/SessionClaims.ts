@@ -56,7 +56,8 @@ const asked = (sql: SqlClient, asks: ReadonlyArray<ClaimAsk>) =>
     ${asks.map(({ userId }) => userId ?? "")}::text[]) AS a(id, user_id)`
 
 /**
- * A session with a new owner has no client attached. The steps are read in a statement of their own: it sees the writes
+ * A client that asks is about to be attached, and is noted so at once; without one, no client is attached to a session with
+ * a new owner. The steps are read in a statement of their own: it sees the writes
  * of an earlier owner that ended while the first one waited for it, and from then on that owner can write nothing more.
  */
 const claimEach = Effect.fnUntraced(function* (
@@ -65,17 +66,19 @@ const claimEach = Effect.fnUntraced(function* (
   limits: Limits,
   asks: ReadonlyArray<ClaimAsk>
 ): Effect.fn.Return<ReadonlyMap<string, ClaimedSession>, SqlError> {
-  const seenAfter = new Date((yield* Clock.currentTimeMillis) - limits.agentResumeMillis)
+  const now = yield* Clock.currentTimeMillis
+  const seenAfter = new Date(now - limits.agentResumeMillis)
   // Rows are locked in the order of their ids everywhere, so that no two statements wait for each other.
   const rows = yield* sql<RecordRow>`WITH mine AS MATERIALIZED (
-      SELECT s.id FROM agent_sessions s JOIN ${asked(sql, asks)} ON a.id = s.id
+      SELECT s.id, a.user_id <> '' AS has_client FROM agent_sessions s JOIN ${asked(sql, asks)} ON a.id = s.id
       WHERE a.user_id IN ('', s.user_id) AND s.last_seen_at > ${seenAfter}
         AND (s.ended_at IS NULL OR s.end_reason = 'client_bye')
       ORDER BY s.id FOR NO KEY UPDATE OF s)
     UPDATE agent_sessions s SET epoch = s.epoch + 1, owner = ${owner}, version = 0,
       seq_reserved = s.seq_reserved + ${limits.agentSeqReserve},
       status = CASE s.status WHEN 'ended' THEN 'idle' ELSE s.status END, ended_at = NULL, end_reason = NULL,
-      detached_at = coalesce(s.detached_at, s.last_seen_at)
+      detached_at = CASE WHEN NOT mine.has_client THEN coalesce(s.detached_at, s.last_seen_at) END,
+      last_seen_at = CASE WHEN mine.has_client THEN greatest(s.last_seen_at, ${new Date(now)}) ELSE s.last_seen_at END
     FROM mine WHERE s.id = mine.id RETURNING ${sql.literal(recordColumns)}`
   const records = rows.map(recordOf)
   const wanted = records.map(({ facts, state }) => ({ id: facts.id, from: state.baseStep }))

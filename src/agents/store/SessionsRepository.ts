@@ -11,7 +11,7 @@ import { stepColumns, stepOf, type StepRow } from "./StepReads.ts"
 /** A session as its row has it, and whether the process that owns it lives. */
 export interface StoredSession extends SessionRecord {
   readonly ownerLives: boolean
-  /** no client was attached since it was made */
+  /** it was made a moment ago: nothing tells yet that its first client is attached */
   readonly isNew: boolean
 }
 
@@ -27,7 +27,9 @@ export interface StepSize {
 export const makeSessionsRepository = Effect.gen(function* () {
   const sql = yield* SqlClient
   const { limits } = yield* AppConfig
-  const columns = sql`${sql.literal(recordColumns)}, s.epoch = 1 AND s.version = 0 AS is_new, 
+  // A session's first client is attached within milliseconds, without a write of its own.
+  const columns = sql`${sql.literal(recordColumns)},
+    s.epoch = 1 AND s.version = 0 AND s.started_at > clock_timestamp() - interval '1 second' AS is_new,
     ${isAlive(sql, sql`s.owner`, limits)} AS owner_lives`
   return {
     /** the latest first */

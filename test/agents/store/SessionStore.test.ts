@@ -39,6 +39,32 @@ const tagOf = <A, E extends { readonly _tag: string }>(effect: Effect.Effect<A, 
 
 layer(processLayer.pipe(Layer.provideMerge(TestStores.layer)), live)("the store of sessions", (it) => {
   it.effect(
+    "plans the making of sessions anew each time: a plan for an empty table would go through all of them",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient
+        const [kept] = yield* sql<{
+          settings: ReadonlyArray<string>
+        }>`SELECT proconfig AS settings FROM pg_proc
+        WHERE proname = 'agent_create'`
+        assert.deepStrictEqual(kept?.settings, ["plan_cache_mode=force_custom_plan"])
+      })
+  )
+
+  it.effect("notes a client that asks for a session as attached, and a server that does not", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* created({ detachedAt: 5, lastSeenAt: Date.now() - 60_000 })
+      const { claim } = yield* StepStore
+      const before = Date.now()
+      const asked = yield* claim(facts.id, facts.userId)
+      assert.isNull(asked?.state.detachedAt)
+      assert.isAtLeast(asked?.state.lastSeenAt ?? 0, before)
+      const adopted = yield* claim(facts.id)
+      assert.strictEqual(adopted?.state.detachedAt, asked?.state.lastSeenAt)
+    })
+  )
+
+  it.effect(
     "gives a session back as it was written, to an owner with a higher epoch and numbers of its own",
     () =>
       Effect.gen(function* () {
