@@ -4,7 +4,7 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { type CallRecord, nothingDrawn } from "#streams/llm/CallRecord.ts"
-import { chunkOf, parseRecord } from "#streams/llm/ChatChunk.ts"
+import { errorIn, parseRecord } from "#streams/llm/ChatChunk.ts"
 import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import type { AnswerStream } from "./calls/ClientStream.ts"
@@ -172,7 +172,7 @@ class ChunkReader implements AnswerStream {
     if (chunk === undefined) return
     const { router } = chunk
     if (isJsonRecord(router)) this.isCutByCredits = router["truncated"] === "credits"
-    this.problem = chunkOf(chunk).error?.message ?? this.problem
+    this.problem = errorIn(chunk)?.message ?? this.problem
     this.#onChunk(chunk)
   }
 }

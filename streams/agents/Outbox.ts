@@ -1,5 +1,7 @@
 import { closeCodes } from "#schemas/agents/ServerFrame.ts"
 import type { FrameSink } from "./FrameSink.ts"
+import { ReplayRing, type SentFrame } from "./ReplayRing.ts"
+import { SpokenPart } from "./SpokenPart.ts"
 
 /** A frame's fields before it has a number. `type` and `seq` lead in the text. */
 export type Unnumbered = Readonly<Record<string, unknown>> & { readonly type: string }
@@ -13,22 +15,9 @@ export interface OutboxLimits {
   readonly slowBytes: number
 }
 
-interface Entry {
-  readonly seq: number
-  readonly text: string
-  /** of a delta, the message that it is a piece of; of a message's end, that message */
-  readonly messageId: string
-  readonly role: "delta" | "end" | "request" | "other"
+interface Entry extends SentFrame {
   /** tells of a step, and waits until that is stored */
   readonly isAnnouncement: boolean
-}
-
-interface PendingDelta {
-  readonly promptId: string
-  readonly kind: "text_delta" | "thinking_delta"
-  readonly messageId: string
-  readonly contentIndex: number
-  text: string
 }
 
 /** Characters of deltas gathered for a slow client; far below what a frame may have, however it is escaped. */
@@ -42,10 +31,12 @@ const gatheredUsually = 8_192
  */
 export class Outbox {
   #sink: FrameSink | undefined
-  #ring: Array<Entry> = []
-  #ringBytes = 0
-  #held: Array<Entry> = []
-  #pending: PendingDelta | undefined
+  /** made with the first frame: most sessions are idle */
+  #ring: ReplayRing | undefined
+  #held: Array<Entry> | undefined
+  /** the part of a message that is being spoken, and what of it was gathered and is not numbered yet */
+  #part: SpokenPart | undefined
+  #gathered = ""
   #seq: number
   /** numbers up to this one are reserved in the store */
   #reserved: number
@@ -107,41 +98,33 @@ export class Outbox {
   /** A piece of what a model says. */
   delta(
     promptId: string,
-    kind: PendingDelta["kind"],
+    kind: "text_delta" | "thinking_delta",
     messageId: string,
     contentIndex: number,
     text: string
   ): void {
-    const pending = this.#pending
-    if (
-      pending !== undefined &&
-      pending.messageId === messageId &&
-      pending.contentIndex === contentIndex &&
-      pending.kind === kind
-    )
-      pending.text += text
-    else {
+    if (this.#part?.is(kind, messageId, contentIndex) !== true) {
       this.#flushDelta()
-      this.#pending = { promptId, kind, messageId, contentIndex, text }
+      this.#part = new SpokenPart(promptId, kind, messageId, contentIndex)
     }
+    this.#gathered += text
     if (this.#mayFlush()) this.#flushDelta()
   }
 
   /** Deltas of a message that will have no end: it is tried again. */
   forget(messageId: string): void {
-    if (this.#pending?.messageId === messageId) this.#pending = undefined
+    if (this.#part?.messageId === messageId) this.#gathered = ""
     this.#collapse(messageId)
   }
 
   /** The client has worked off everything up to this number. */
   acknowledge(seq: number): void {
-    const kept = this.#ring.findIndex((entry) => entry.seq > seq)
-    this.#drop(kept === -1 ? this.#ring.length : kept)
+    this.#dropped(this.#ring?.dropUpTo(seq) ?? 0)
   }
 
   /** Sends what came after `lastSeq` and is kept here, and from then on what comes. */
   attach(sink: FrameSink, lastSeq: number): void {
-    for (const { role, seq, text } of this.#ring) if (seq > lastSeq && role !== "request") sink.send(text)
+    for (const text of this.#ring?.framesAfter(lastSeq) ?? []) sink.send(text)
     this.#sink = sink
   }
 
@@ -160,21 +143,25 @@ export class Outbox {
   }
 
   #mayFlush(): boolean {
-    const length = this.#pending?.text.length ?? 0
+    const { length } = this.#gathered
+    if (length === 0) return false
     if (length >= gatheredMax) return true
-    if (this.#held.length > 0 || this.#seq >= this.#reserved || this.#sink === undefined) return false
+    if (this.#held !== undefined || this.#seq >= this.#reserved || this.#sink === undefined) return false
     const { bufferedBytes } = this.#sink
     if (bufferedBytes === 0) return true
     return bufferedBytes <= this.#limits.coalesceBytes && length >= gatheredUsually
   }
 
   #flushDelta(): void {
-    const pending = this.#pending
-    if (pending === undefined) return
-    this.#pending = undefined
-    const { contentIndex, kind, messageId, promptId, text } = pending
-    const frame = { type: "event", promptId, kind, messageId, contentIndex, delta: text }
-    this.#enqueue(this.#entry(frame, "delta", messageId, false))
+    const [part, delta] = [this.#part, this.#gathered]
+    if (part === undefined || delta === "") return
+    this.#gathered = ""
+    const seq = ++this.#seq
+    const text = part.frame(seq, delta)
+    const entry: Entry = { seq, text, role: "delta", messageId: part.messageId, isAnnouncement: false }
+    if (!this.#mayGo(entry)) return this.#hold(entry)
+    this.#ringed().addPiece(part, seq, delta, text.length)
+    this.#send(text)
   }
 
   #entry(frame: Unnumbered, role: Entry["role"], messageId: string, isAnnouncement: boolean): Entry {
@@ -184,60 +171,60 @@ export class Outbox {
   }
 
   #enqueue(entry: Entry): void {
-    if (this.#held.length > 0 || !this.#mayGo(entry)) this.#held.push(entry)
-    else this.#deliver(entry)
+    if (this.#mayGo(entry)) this.#deliver(entry)
+    else this.#hold(entry)
   }
 
-  #mayGo({ isAnnouncement, seq }: Entry): boolean {
+  #hold(entry: Entry): void {
+    this.#held ??= []
+    this.#held.push(entry)
+  }
+
+  /** Whether nothing is held before it, and it need not be held itself. */
+  #mayGo(entry: Entry): boolean {
+    return this.#held === undefined && this.#isFree(entry)
+  }
+
+  #isFree({ isAnnouncement, seq }: Entry): boolean {
     return seq <= this.#reserved && (!isAnnouncement || seq <= this.#committed)
   }
 
   #release(): void {
-    let gone = 0
-    for (const entry of this.#held) {
-      if (!this.#mayGo(entry)) break
-      gone++
-      this.#deliver(entry)
-    }
-    if (gone > 0) this.#held = this.#held.slice(gone)
+    const held = this.#held ?? []
+    const kept = held.findIndex((entry) => !this.#isFree(entry))
+    for (const entry of kept < 0 ? held : held.slice(0, kept)) this.#deliver(entry)
+    this.#held = kept < 0 ? undefined : held.slice(kept)
     if (this.#mayFlush()) this.#flushDelta()
   }
 
   #deliver(entry: Entry): void {
     if (entry.role === "end") this.#collapse(entry.messageId)
-    this.#ring.push(entry)
-    this.#ringBytes += entry.text.length
-    if (this.#ringBytes > this.#limits.ringBytes) this.#trim()
-    const sink = this.#sink
-    if (sink === undefined) return
-    sink.send(entry.text)
-    if (sink.bufferedBytes > this.#limits.slowBytes) sink.close(closeCodes.slow, "Too slow")
+    this.#ringed().add(entry)
+    this.#send(entry.text)
   }
 
-  #trim(): void {
-    let bytes = this.#ringBytes
-    let count = 0
+  #send(text: string): void {
+    const ring = this.#ringed()
+    const { ringBytes, slowBytes } = this.#limits
     // With room to spare, so that not every frame moves the whole ring.
-    for (const { text } of this.#ring) {
-      if (bytes <= this.#limits.ringBytes * 0.9) break
-      bytes -= text.length
-      count++
-    }
-    this.#drop(count)
+    if (ring.length > ringBytes) this.#dropped(ring.trimTo(ringBytes * 0.9))
+    const sink = this.#sink
+    if (sink === undefined || sink.send(text)) return
+    if (sink.bufferedBytes > slowBytes) sink.close(closeCodes.slow, "Too slow")
   }
 
-  #drop(count: number): void {
-    if (count === 0) return
-    for (const { seq, text } of this.#ring.slice(0, count)) {
-      this.#ringBytes -= text.length
-      this.#floor = seq
-    }
-    this.#ring = this.#ring.slice(count)
+  #ringed(): ReplayRing {
+    this.#ring ??= new ReplayRing()
+    return this.#ring
+  }
+
+  /** @param seq of the last frame that is not kept any more; 0: none went */
+  #dropped(seq: number): void {
+    this.#floor = Math.max(this.#floor, seq)
   }
 
   #collapse(messageId: string): void {
-    const isPiece = (entry: Entry) => entry.role === "delta" && entry.messageId === messageId
-    this.#ring = this.#ring.filter((entry) => !isPiece(entry))
-    this.#ringBytes = this.#ring.reduce((sum, { text }) => sum + text.length, 0)
+    if (this.#part?.messageId === messageId && this.#gathered === "") this.#part = undefined
+    this.#ring?.forget(messageId)
   }
 }

@@ -28,8 +28,17 @@ export const readChunk = (text: string): ChatChunk | undefined => {
   return json === undefined ? undefined : chunkOf(json)
 }
 
+const choicesOf = ({ choices }: JsonRecord): ReadonlyArray<JsonRecord> =>
+  Array.isArray(choices) ? choices.filter(isJsonRecord) : []
+
+/** The error of a chunk alone. */
+export const errorIn = (json: JsonRecord): ChunkError | undefined => {
+  const ended = choicesOf(json).find((choice) => reasonOf(choice) !== undefined)
+  return errorOf(json, ended === undefined ? undefined : reasonOf(ended))
+}
+
 export const chunkOf = (json: JsonRecord): ChatChunk => {
-  const choices = Array.isArray(json["choices"]) ? json["choices"].filter(isJsonRecord) : []
+  const choices = choicesOf(json)
   const ended = choices.filter((choice) => reasonOf(choice) !== undefined)
   const finishReason = ended[0] === undefined ? undefined : reasonOf(ended[0])
   return {

@@ -151,8 +151,14 @@ const fieldOf = (frame: Buffer, name: string): ReadonlyArray<string> => {
   return values
 }
 
+const onlyData = Buffer.from("data: ")
+
 /** The data of an event: its `data` lines joined by LF; undefined for comments and events without data. */
 export const dataOf = (frame: Buffer): string | undefined => {
+  // Most events are one line of data.
+  const end = frame.length - blankLine.length
+  if (frame.indexOf(lineFeed) === end && !frame.includes(carriageReturn) && startsWith(frame, onlyData))
+    return frame.toString("utf8", onlyData.length, end)
   const lines = fieldOf(frame, "data")
   return lines.length === 0 ? undefined : lines.join("\n")
 }
@@ -191,6 +197,9 @@ const kindOfAny = (frame: Buffer): FrameKind => {
   if (!/^data:[^\S\n]*\S/m.test(text)) return "comment"
   return /^data: *\[DONE\]\s*$/m.test(text) ? "done" : "special"
 }
+
+const startsWith = (frame: Buffer, start: Buffer): boolean =>
+  frame.compare(start, 0, start.length, 0, Math.min(start.length, frame.length)) === 0
 
 const endOfText = (frame: Buffer): number => {
   let end = frame.length

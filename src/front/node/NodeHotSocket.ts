@@ -143,9 +143,11 @@ class NodeHotSocket extends FrontSocket {
     return this.native.bufferedAmount
   }
 
-  protected write(text: string): void {
+  protected write(text: string): boolean {
     this.native.send(text, this.written)
-    this.hasWaited ||= this.waitingBytes > 0
+    const isTaken = this.waitingBytes === 0
+    this.hasWaited ||= !isTaken
+    return isTaken
   }
 
   protected end(code: number, reason: string): void {

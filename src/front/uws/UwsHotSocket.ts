@@ -115,6 +115,9 @@ class UwsHandshake implements HotHandshake {
   }
 }
 
+/** The answer of the addon where the kernel has taken all that was written. */
+const sent = 1
+
 /** The close frames of an ended socket, sent once its client has taken everything before them. */
 interface CloseFrames {
   readonly code: number
@@ -170,8 +173,8 @@ class UwsHotSocket extends FrontSocket implements Watched {
     return this.native?.getBufferedAmount() ?? 0
   }
 
-  protected write(text: string): void {
-    this.native?.send(text, false)
+  protected write(text: string): boolean {
+    return this.native === undefined || this.native.send(text, false) === sent
   }
 
   /** The addon would let a client take its time with what waits, for ever. */

@@ -4,17 +4,23 @@ import { type ChatChunk, parseRecord, textOf } from "#streams/llm/ChatChunk.ts"
 /** Characters of output in a token, roughly. */
 const charactersPerToken = 4
 
+/** Bytes that are kept in one object: an object for each event would have to be collected. */
+const blockBytes = 2 * 1024
+const noBlock: Buffer = Buffer.alloc(0)
+
 /**
  * The output of a stream so far: enough to know how much of its hold is used up, and to count its tokens if the
  * upstream does not.
  */
 export class StreamedOutput {
   readonly #keptMax: number
-  readonly #kept: Array<Buffer> = []
+  /** the kept events, one behind the other, and where each of them ends */
+  readonly #blocks: Array<Buffer> = []
+  #block: Buffer = noBlock
+  readonly #ends: Array<number> = []
   readonly #begun = new Set<number>()
   readonly #finished = new Set<number>()
   #keptBytes = 0
-  #keptFrames = 0
   #frames = 0
   #bytes = 0
   #tooMany = 0
@@ -32,11 +38,21 @@ export class StreamedOutput {
     this.#frames++
     this.#bytes += frame.length
     this.#envelopeBytes = Math.min(this.#envelopeBytes, frame.length)
-    if (this.#keptBytes + frame.length <= this.#keptMax) {
-      this.#kept.push(Buffer.from(frame))
-      this.#keptBytes += frame.length
-      this.#keptFrames++
+    if (this.#keptBytes + frame.length <= this.#keptMax) this.#keep(frame)
+  }
+
+  #keep(frame: Buffer): void {
+    for (let copied = 0; copied < frame.length;) {
+      const at = this.#keptBytes % blockBytes
+      if (at === 0) {
+        this.#block = Buffer.allocUnsafe(blockBytes)
+        this.#blocks.push(this.#block)
+      }
+      const bytes = frame.copy(this.#block, at, copied)
+      this.#keptBytes += bytes
+      copied += bytes
     }
+    this.#ends.push(this.#keptBytes)
   }
 
   /** An event that was read: the ends of choices, and all events if several answers are wanted. */
@@ -70,10 +86,11 @@ export class StreamedOutput {
 
   /** The text, and how many times as much there was of it: more than 1 where not all was kept. */
   text(): { readonly text: string; readonly factor: number } {
-    const texts = this.#kept.map((frame) => {
-      const json = parseRecord(dataOf(frame) ?? "")
+    const kept = Buffer.concat(this.#blocks, this.#keptBytes)
+    const texts = this.#ends.map((end, place) => {
+      const json = parseRecord(dataOf(kept.subarray(this.#ends[place - 1] ?? 0, end)) ?? "")
       return json === undefined ? "" : textOf(json)
     })
-    return { text: texts.join(""), factor: this.#keptFrames === 0 ? 1 : this.#frames / this.#keptFrames }
+    return { text: texts.join(""), factor: texts.length === 0 ? 1 : this.#frames / texts.length }
   }
 }

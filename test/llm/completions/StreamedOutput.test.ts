@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { random } from "#bench/traffic/Random.ts"
 import { StreamedOutput } from "#src/llm/calls/StreamedOutput.ts"
 import { readChunk } from "#streams/llm/ChatChunk.ts"
 import { event, finishes, recordedText, recordedEvents, says } from "../upstream/Recordings.ts"
@@ -62,6 +63,18 @@ describe("what a stream has produced", () => {
     ).text()
     assert.deepStrictEqual([text, factor], ["abcdabcd", 4])
     assert.strictEqual(producedOf([frame, finishes("stop")], 0).finishReason, "stop")
+  })
+
+  it("is whole however long its events are", () => {
+    const next = random(20_261_129)
+    const texts = Array.from(
+      { length: 400 },
+      (_, place) => `${place} ${"é".repeat(Math.floor(next() * 40) ** 2)}`
+    )
+    assert.deepStrictEqual(producedOf(texts.map((text) => says(text))).text(), {
+      text: texts.join(""),
+      factor: 1
+    })
   })
 
   it("is a copy: the bytes of the wire are used again", () => {
