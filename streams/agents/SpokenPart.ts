@@ -1,4 +1,4 @@
-/** A part of a message that a model is speaking: what its pieces have in common. Source: contract/agents#events. */
+/** A part of a message that a model is speaking: what its pieces have in common. Source: contract/agents#server-frames. */
 export class SpokenPart {
   readonly messageId: string
   readonly #kind: string
