@@ -77,6 +77,8 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
   }
   const openMenu = (page: Page): Promise<void> => page.getByRole("button", { name: "Account: " }).click()
   const message = (page: Page) => page.getByRole("textbox", { name: "Message" })
+  /** Also where the page has heard of the end by itself, and hides the button behind its form. */
+  const run = (page: Page): Promise<void> => page.getByRole("button", { name: "Run" }).dispatchEvent("click")
   const tokensOf = (console: ConsolePage): number =>
     console.requests.filter((request) => request.url().endsWith("/api/session/token")).length
 
@@ -238,7 +240,7 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     await message(page).fill("a question that took long to write")
     const { key } = await newKey(person.id)
     await revoke(person.keyId)
-    await page.getByRole("button", { name: "Run" }).click()
+    await run(page)
     await asksToSignIn(page, "Your session has ended")
     assert.isFalse(await message(page).isVisible())
     assert.strictEqual(await page.locator("input[name=username]").inputValue(), person.email)
@@ -251,7 +253,7 @@ describeWith(chromiumPresent, "signing in at /, in Chromium,", () => {
     // Another user finds nothing of it.
     const another = await newPerson()
     await ask(server, "DELETE", `/api/v1/admin/users/${person.id}`)
-    await page.getByRole("button", { name: "Run" }).click()
+    await run(page)
     await asksToSignIn(page, "Your session has ended")
     await enter(page, another.key)
     await isIn(page, another)
