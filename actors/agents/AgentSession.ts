@@ -206,6 +206,12 @@ export class AgentSession extends StoredSession {
   detach(client: AttachedClient): void {
     if (this.#client !== client) return
     this.#leave()
+    this.noteAbsence()
+  }
+
+  /** Notes that no client is attached, where the state says otherwise: one that it was claimed for was refused, or is gone. */
+  noteAbsence(): void {
+    if (this.#client !== undefined || this.state.detachedAt !== null) return
     const now = this.#parts.now()
     if (!this.isLost && this.state.status !== "ended")
       this.#parts.fork(Effect.asVoid(this.record([], { detachedAt: now, lastSeenAt: now })))

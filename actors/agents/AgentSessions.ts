@@ -204,8 +204,8 @@ class SessionTable {
 
   sweep(): Effect.Effect<void> {
     const before = this.#parts.clock.currentTimeMillisUnsafe() - this.#options.limits.agentLiveMillis
-    const isGone = (session: AgentSession) =>
-      session.client === undefined && !session.isAnswering && detachedSince(session) < before
+    const isGone = ({ client, isAnswering, state }: AgentSession) =>
+      client === undefined && !isAnswering && state.detachedAt !== null && state.detachedAt < before
     for (const session of this.sessions.values()) session.rest()
     // Its client may be back by the time that it is its turn.
     const letGo = (session: AgentSession) =>
@@ -235,12 +235,7 @@ class SessionTable {
     return Effect.gen({ self: this }, function* () {
       this.#forget(session)
       yield* FiberMap.remove(this.#parts.runs, session.facts.id)
-      const seqReserved = session.outbox.seq
-      const isDetached = session.client === undefined
-      yield* session.record(
-        [],
-        isDetached ? { seqReserved, detachedAt: detachedSince(session) } : { seqReserved }
-      )
+      yield* session.record([], { seqReserved: session.outbox.seq })
       session.isLost = true
     })
   }
@@ -292,9 +287,6 @@ class SessionTable {
     return this.sessions.size >= this.#options.limits.agentSessions
   }
 }
-
-/** Of a session without a client. One that was claimed for a client that went before it was attached has no time of its own. */
-const detachedSince = ({ state }: AgentSession): number => state.detachedAt ?? state.lastSeenAt
 
 const ownedBy = (
   session: AgentSession | undefined,

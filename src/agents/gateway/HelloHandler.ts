@@ -80,14 +80,7 @@ export const makeHelloHandler = Effect.gen(function* () {
       if (socket.isClosed) return yield* Effect.as(sessions.end(session, "client_bye"), undefined)
       return yield* attach(parts, socket, hello, session, wanted.model, billing)
     }
-    const session = yield* resumed(parts, socket, hello, hello.resume)
-    if ("closeCode" in session) return session
-    const known = offer.modelOf(socket.key, session.state.model)
-    const model = hello.model === undefined && typeof known !== "string" ? known : wanted.model
-    if (model === undefined)
-      return no("model_forbidden", `The model ${session.state.model} is no longer available`)
-    const billing = yield* offer.billing(socket.key, model.id)
-    return yield* attach(parts, socket, hello, session, model, billing)
+    return yield* resumed(parts, socket, hello, hello.resume, wanted.model)
   })
 
   return (socket: ClientSocket, hello: Hello): Effect.Effect<Refusal | undefined> =>
@@ -102,17 +95,38 @@ interface Parts {
 }
 
 const resumed = Effect.fnUntraced(function* (
-  { sessions }: Parts,
-  { key }: ClientSocket,
-  hello: Hello,
-  id: string
+  parts: Parts,
+  socket: ClientSocket,
+  hello: NamedHello,
+  id: string,
+  wanted: AgentModel | undefined
 ) {
-  const session = yield* sessions.acquire(id, key.ownerId)
+  const session = yield* parts.sessions.acquire(id, socket.key.ownerId)
   if (session === undefined) return no("unknown_session", `There is no session ${id} to resume`)
-  const { root } = session.facts
+  // It is claimed for this client, and noted as attached.
+  return yield* Effect.ensuring(
+    resume(parts, socket, hello, session, wanted),
+    Effect.sync(() => session.noteAbsence())
+  )
+})
+
+const resume = Effect.fnUntraced(function* (
+  parts: Parts,
+  socket: ClientSocket,
+  hello: NamedHello,
+  session: AgentSession,
+  wanted: AgentModel | undefined
+) {
+  const { offer } = parts
+  const { id, root } = session.facts
   if (root !== hello.workspace.root)
     return no("workspace_mismatch", `The session ${id} belongs to another workspace: ${root}`)
-  return session
+  const known = offer.modelOf(socket.key, session.state.model)
+  const model = hello.model === undefined && typeof known !== "string" ? known : wanted
+  if (model === undefined)
+    return no("model_forbidden", `The model ${session.state.model} is no longer available`)
+  const billing = yield* offer.billing(socket.key, model.id)
+  return yield* attach(parts, socket, hello, session, model, billing)
 })
 
 /** ids are shared among several machines: if so many tries find none of this one, it has none */

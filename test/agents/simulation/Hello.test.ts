@@ -92,6 +92,24 @@ it.live("A client is not attached to a session that was let go while its hello w
   })
 )
 
+it.live("A session that was claimed for a client which is then refused is not left as attached", () =>
+  served(async (server, database) => {
+    const one = new Caller(server)
+    one.says(hello())
+    const { sessionId } = await one.hears("ready")
+    const stored = database.sessions.get(String(sessionId)) ?? assert.fail("it is not stored")
+    assert.isNull(stored.state.detachedAt)
+    await server.run(({ leave, peek }) => {
+      const session = peek(String(sessionId))
+      return session === undefined ? Effect.void : leave(session)
+    })
+    const two = new Caller(server)
+    two.says(hello({ resume: sessionId, lastSeq: 0, workspace: { root: "/else", name: "else" } }))
+    assert.deepInclude(await two.hears("error"), { code: "workspace_mismatch", fatal: true })
+    await until("it is noted as detached", async () => (stored.state.detachedAt === null ? "no" : undefined))
+  })
+)
+
 it.live("What a client says before its hello is answered is kept in bounds", () =>
   served(async (server) => {
     const caller = new Caller(server)

@@ -48,7 +48,13 @@ export const storeOf = (database: SimulatedDatabase, isDead: () => boolean): Ste
             return Effect.fail(new NotOwner({ sessionId }))
           session.epoch++
           const seqUsed = session.state.seqReserved
-          session.state = { ...session.state, seqReserved: seqUsed + 200 }
+          const { detachedAt, lastSeenAt } = session.state
+          session.state = {
+            ...session.state,
+            seqReserved: seqUsed + 200,
+            // A client that asks is noted as attached at once.
+            detachedAt: userId === undefined ? (detachedAt ?? lastSeenAt) : null
+          }
           const { epoch, facts, state } = session
           const recent = session.steps.filter(({ index }) => index >= state.baseStep)
           return Effect.succeed({ facts, state, epoch, steps: session.steps.length, seqUsed, recent })
