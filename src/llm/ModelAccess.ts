@@ -1,29 +1,14 @@
-import { Cache, Clock, Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Principal } from "#schemas/core/Authorization.ts"
 import type { CollectionRow } from "#schemas/llm/Collection.ts"
 import * as Decimal from "#schemas/llm/Decimal.ts"
 import type { AgentBilling, AgentModel } from "#schemas/agents/ServerFrame.ts"
-import { Credentials } from "#src/accounts/Credentials.ts"
-import { KeyDirectory } from "#src/accounts/Keys.ts"
 import { Catalogue } from "./catalogue/Catalogue.ts"
 import type { CatalogueModel } from "./catalogue/CatalogueModel.ts"
 import { CollectionDirectory, slugKey } from "./catalogue/CollectionDirectory.ts"
-import { Credits } from "./ledger/Credits.ts"
-import { type SubscriptionState, Subscriptions } from "./ledger/Subscriptions.ts"
+import { type Funds, makeKeyFunds, noFunds } from "./ledger/Funds.ts"
 import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Candidates.ts"
-
-/** The means with which a key can pay. */
-interface Funds {
-  readonly subscription: SubscriptionState | undefined
-  readonly hasAllowance: boolean
-  readonly hasCredits: boolean
-}
-
-/** Funds of a key are kept for so long: many sessions of one key greet at once. */
-const fundsMillis = 2_000
-const keysMax = 20_000
-const solventMillis = 60_000
 
 /** The models that a key's agents may run, and the way each is paid. Source: contract/agents#gateway-info. */
 export class ModelAccess extends Context.Service<
@@ -49,7 +34,7 @@ export class ModelAccess extends Context.Service<
       promptTokens: number,
       amount: bigint
     ) => number | undefined
-    /** false: neither an allowance, nor a balance, nor a permitted free model is there (402). A yes counts for a minute. */
+    /** false: neither an allowance, nor a balance, nor a permitted free model is there (402) */
     readonly mayStart: (key: Principal) => Effect.Effect<boolean, SqlError>
   }
 >()("signalbox/agents/ModelAccess") {
@@ -58,16 +43,14 @@ export class ModelAccess extends Context.Service<
     Effect.gen(function* () {
       const catalogue = yield* Catalogue
       const collections = yield* CollectionDirectory
-      const fundsOf = yield* funding
+      const keyFunds = yield* makeKeyFunds
       const models = new EligibleModels(catalogue, collections)
       const payable = (key: Principal, funds: Funds) =>
         models.first(key, (eligible) => pays(funds, eligible) !== undefined)
-      const clock = yield* Clock.Clock
-      const affordable = new AffordabilityCache(() => clock.currentTimeMillisUnsafe())
       return ModelAccess.of({
         models: (key) => models.all(key).map(({ model }) => model),
         modelOf: (key, id) => models.one(key, id),
-        defaultModel: (key) => Effect.map(fundsOf(key), (funds) => payable(key, funds)?.model),
+        defaultModel: (key) => Effect.map(keyFunds.of(key), (funds) => payable(key, funds)?.model),
         seesImages: (key, id) => models.eligible(key, id)?.members.some(({ isVision }) => isVision) ?? true,
         mayThink: (id) => catalogue.get(id)?.supportedParameters.includes("reasoning") ?? true,
         affordable: (key, id, promptTokens, amount) => {
@@ -76,16 +59,12 @@ export class ModelAccess extends Context.Service<
           return bounds.reduce<number | undefined>(least, undefined)
         },
         mayStart: (key) => {
-          if (affordable.has(key.keyId)) return Effect.succeed(true)
-          return Effect.map(fundsOf(key), (funds) => {
-            // A key with funds and no model for them gets that as the answer to its hello.
-            const may = funds.hasAllowance || funds.hasCredits || payable(key, funds) !== undefined
-            if (may) affordable.add(key.keyId)
-            return may
-          })
+          if (keyFunds.hadSome(key) || payable(key, noFunds) !== undefined) return Effect.succeed(true)
+          // A key with funds and no model for them gets that as the answer to its hello.
+          return Effect.map(keyFunds.of(key), ({ hasAllowance, hasCredits }) => hasAllowance || hasCredits)
         },
         billing: (key, id) =>
-          Effect.map(fundsOf(key), (funds): AgentBilling => {
+          Effect.map(keyFunds.of(key), (funds): AgentBilling => {
             const eligible = id === undefined ? payable(key, funds) : models.eligible(key, id)
             const plan = funds.subscription?.plan
             return {
@@ -97,28 +76,6 @@ export class ModelAccess extends Context.Service<
       })
     })
   )
-}
-
-/**
- * Keys that could pay a moment ago: they are let in at once, within the handshake, where the answer is one packet. The
- * ledger bounds the spending of the session that follows.
- */
-class AffordabilityCache {
-  readonly #until = new Map<string, number>()
-  readonly #now: () => number
-
-  constructor(now: () => number) {
-    this.#now = now
-  }
-
-  has(keyId: string): boolean {
-    return (this.#until.get(keyId) ?? 0) > this.#now()
-  }
-
-  add(keyId: string): void {
-    if (this.#until.size >= keysMax) this.#until.clear()
-    this.#until.set(keyId, this.#now() + solventMillis)
-  }
 }
 
 /** A model to choose, with the models that would answer. */
@@ -227,28 +184,3 @@ const picoOf = (price: Decimal.Decimal): number => Number(Decimal.format(price))
 
 const least = (one: number | undefined, other: number | undefined): number | undefined =>
   one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
-
-const funding = Effect.gen(function* () {
-  const credits = yield* Credits
-  const subscriptions = yield* Subscriptions
-  const directory = yield* KeyDirectory
-  const credentials = yield* Credentials
-  const lookup = Effect.fnUntraced(function* (keyId: string) {
-    const key = credentials.holder(keyId)
-    if (key === undefined) return noFunds
-    const limit = directory.get(keyId)?.spend_limit_usd ?? null
-    const { balance } = yield* credits.of(key.ownerId)
-    const spent = limit === null ? 0n : yield* credits.spentBy(keyId)
-    const subscription = yield* subscriptions.of(key.ownerId)
-    const isActive = subscription?.subscription.status === "active"
-    return {
-      subscription: isActive ? subscription : undefined,
-      hasAllowance: isActive && subscription.allowances.every(({ tokens_remaining }) => tokens_remaining > 0),
-      hasCredits: balance > 0n && (limit === null || Number(spent) < limit * 1e12)
-    }
-  })
-  const cache = yield* Cache.make({ lookup, capacity: keysMax, timeToLive: fundsMillis })
-  return (key: Principal): Effect.Effect<Funds, SqlError> => Cache.get(cache, key.keyId)
-})
-
-const noFunds: Funds = { subscription: undefined, hasAllowance: false, hasCredits: false }

@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 
-import type { Frame } from "#test/agents/rest/AgentSocket.ts"
+import { AgentSocket, type Frame } from "#test/agents/rest/AgentSocket.ts"
+import { ask } from "#test/harness/ApiClient.ts"
 import type { Caller } from "#test/llm/Caller.ts"
 import { onStage, type Stage } from "#test/llm/completions/RoutedServer.ts"
 import { answersWith, refuses, tokens } from "#test/llm/completions/Scripts.ts"
@@ -40,7 +41,46 @@ const messagesIn = (asked: AskedOf | undefined): ReadonlyArray<Frame> => bodyOf(
 
 const errorCode = (done: Frame): unknown => (done["error"] as Frame | undefined)?.["code"]
 
+/** The status with which a handshake is answered. */
+const statusOf = async ({ server }: Stage, key: string): Promise<number> => {
+  try {
+    const socket = await AgentSocket.open(server.url, key, { model: coder })
+    socket.leave()
+    return 101
+  } catch (error) {
+    return Number(/response: (\d+)/.exec(String(error))?.[1])
+  }
+}
+
 layer(server, live)("What an agent session may cost", (it) => {
+  it.effect("is asked at the handshake: of the owner, and of a key with a limit of its own", () =>
+    onStage(async (stage) => {
+      const poor = await stage.caller(0)
+      assert.strictEqual(await statusOf(stage, poor.key), 402)
+      const caller = await stage.caller(5)
+      stage.play({ [coder]: answersWith("All right.", { usage: tokens(100, 1_000) }) })
+      const spender = await caller.makeKey({ kind: "router", name: "spender" })
+      const client = await AgentClient.open(stage.server.url, spender, { model: coder })
+      assert.strictEqual((await client.ask("p1", "One"))["status"], "completed")
+      const { body } = await ask(stage.server, "GET", "/api/v1/keys", { key: caller.key })
+      const { data } = body as {
+        readonly data: ReadonlyArray<{ readonly id: string; readonly name: string }>
+      }
+      const id = data.find(({ name }) => name === "spender")?.id
+      // It has spent 0.002142 USD, and was let in a moment ago for what its owner has.
+      const { status } = await ask(stage.server, "PATCH", `/api/v1/keys/${id}`, {
+        key: caller.key,
+        json: { spend_limit_usd: 0.002 }
+      })
+      assert.strictEqual(status, 200)
+      assert.strictEqual(await statusOf(stage, spender), 402)
+      assert.strictEqual(await statusOf(stage, caller.key), 101)
+      assert.strictEqual(await statusOf(stage, await caller.makeKey({ kind: "router" })), 101)
+      assert.strictEqual(await statusOf(stage, spender), 402)
+      assert.strictEqual(await statusOf(stage, poor.key), 402)
+    })
+  )
+
   it.effect("ends at the budget of its hello, having said that it comes near", () =>
     onStage(async (stage) => {
       const caller = await stage.caller(5)
