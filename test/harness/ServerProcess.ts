@@ -55,6 +55,7 @@ export const serverEnvironment = (
 ): Readonly<Record<string, string>> => ({
   ...Object.fromEntries(inherited.map((name) => [name, process.env[name] ?? ""])),
   UV_THREADPOOL_SIZE: "16",
+  NODE_COMPILE_CACHE: join(root, ".runtime/compiled"),
   ...changes
 })
 

@@ -183,5 +183,6 @@ describe("setting up a clone", () => {
     assert.match(flags.join(" "), /^--v8-pool-size=[1-4]$/)
     assert.strictEqual(Number(env.UWS_HTTP_MAX_HEADERS_SIZE), limits.headerBytes)
     assert.isAtLeast(Number(env.UV_THREADPOOL_SIZE), 8)
+    assert.strictEqual(env.NODE_COMPILE_CACHE, join(root, ".runtime/compiled"))
   })
 })
