@@ -270,7 +270,7 @@ export class AgentSession extends StoredSession {
 
   #wake(): void {
     const waiting = this.#whenAttached
-    this.#whenAttached = []
+    this.#whenAttached = none
     for (const wake of waiting) wake()
   }
 }

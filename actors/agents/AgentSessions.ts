@@ -29,7 +29,13 @@ import {
 
 interface AgentSessionsOptions {
   readonly limits: SessionLimits &
-    PromptRun.RunLimits & { readonly agentSessions: number; readonly agentLiveMillis: number }
+    PromptRun.RunLimits & {
+      readonly agentSessions: number
+      readonly agentLiveMillis: number
+      readonly agentRingBytes: number
+      readonly agentCoalesceBytes: number
+      readonly agentSlowBytes: number
+    }
   readonly newId: (prefix: string) => string
 }
 
@@ -124,8 +130,14 @@ class SessionTable {
     this.#options = options
     this.#parts = parts
     const { clock, fork, store } = parts
+    const { limits } = options
     this.#sessionParts = {
-      limits: options.limits,
+      limits,
+      outboxLimits: {
+        ringBytes: limits.agentRingBytes,
+        coalesceBytes: limits.agentCoalesceBytes,
+        slowBytes: limits.agentSlowBytes
+      },
       now: () => clock.currentTimeMillisUnsafe(),
       write: store.write,
       fork,

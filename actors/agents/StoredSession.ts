@@ -16,15 +16,13 @@ import { frameOf } from "#streams/agents/StepFrames.ts"
 import type { OwnershipLost, SessionWrite } from "./StepStore.ts"
 
 export interface RecordLimits {
-  readonly agentRingBytes: number
-  readonly agentCoalesceBytes: number
-  readonly agentSlowBytes: number
   /** numbers of frames that are reserved at a time */
   readonly agentSeqReserve: number
 }
 
 export interface RecordParts {
   readonly limits: RecordLimits
+  readonly outboxLimits: OutboxLimits
   readonly now: () => number
   readonly write: (write: SessionWrite) => Effect.Effect<void, OwnershipLost>
   readonly fork: (effect: Effect.Effect<void>) => void
@@ -73,7 +71,7 @@ export abstract class StoredSession {
     this.state = state
     this.epoch = origin.epoch
     this.#steps = origin.steps
-    this.outbox = new Outbox(origin.seq, state.seqReserved, outboxLimits(parts.limits))
+    this.outbox = new Outbox(origin.seq, state.seqReserved, parts.outboxLimits)
   }
 
   /** Called for each failed write: the session has another owner, or could not be written. */
@@ -174,9 +172,3 @@ export abstract class StoredSession {
 
 const stateFields = (state: Partial<SessionState>): ReadonlyArray<keyof SessionState> =>
   Object.keys(state) as ReadonlyArray<keyof SessionState>
-
-const outboxLimits = (limits: RecordLimits): OutboxLimits => ({
-  ringBytes: limits.agentRingBytes,
-  coalesceBytes: limits.agentCoalesceBytes,
-  slowBytes: limits.agentSlowBytes
-})

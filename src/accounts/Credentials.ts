@@ -152,10 +152,19 @@ const makeKnown = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hasEnded = (expiresAt: Date | null) =>
     expiresAt !== null && expiresAt.getTime() <= clock.currentTimeMillisUnsafe()
+  const kept = new WeakMap<KeyRow, Principal>()
+  /** One for all requests with a key: tens of thousands of sockets hold theirs. */
+  const keptOf = (row: KeyRow, role: Principal["role"]): Principal => {
+    const known = kept.get(row)
+    if (known?.role === role) return known
+    const principal = principalOfKey(row, role)
+    kept.set(row, principal)
+    return principal
+  }
   const recall: Known["recall"] = (row) => {
     const user = row === undefined ? undefined : users.get(row.user_id)
     if (row === undefined || user === undefined) return "unknown"
-    if (!isSession(row)) return hasEnded(row.expires_at) ? undefined : principalOfKey(row, user.role)
+    if (!isSession(row)) return hasEnded(row.expires_at) ? undefined : keptOf(row, user.role)
     const idleAt = new Date(row.used_at.getTime() + limits.sessionIdleMillis)
     if (hasEnded(row.ends_at) || hasEnded(idleAt)) return undefined
     const key = row.key_id === null ? null : (keys.get(row.key_id) ?? "unknown")

@@ -48,7 +48,8 @@ const make = Effect.gen(function* () {
     framesPerSecond: limits.agentFramesPerSecond,
     bytesPerSecond: limits.agentBytesPerSecond,
     second: () => pulse.second,
-    nowMillis: () => performance.now(),
+    // Whole ones are kept in the socket itself; a number with a fraction would be an object beside it.
+    nowMillis: () => Math.trunc(performance.now()),
     greet: (socket, hello, text) => {
       pulse.greeted(socket)
       fork(greet(answerHello, homes, socket, hello, text))
