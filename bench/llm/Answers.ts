@@ -29,6 +29,8 @@ export const shapes = {
   "bench/long": shape(600, 10),
   "bench/medium": shape(500, 10),
   "bench/long-tiny": shape(40, 10),
+  /** of so many clients that together they are more than a core can serve */
+  "bench/crowd": shape(200, 40),
   /** one piece, then silence */
   "bench/idle": shape(1, 0, { falls: "silent" }),
   /** as much as the connection takes */

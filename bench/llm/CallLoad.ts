@@ -54,7 +54,7 @@ export type Report =
 
 /** A load under way. */
 export interface CallLoad {
-  /** every call has its first piece of content (or, of those that read later, has been sent) */
+  /** every call has its first piece of content, or has failed (or, of those that read later, has been sent) */
   readonly ready: () => Promise<void>
   readonly progress: () => Promise<Progress>
   /** closes every connection at once */

@@ -157,6 +157,7 @@ class Load {
     if (before === 0 && reader.pieces > 0 && this.options.readsLater !== true) this.began()
     if (!isWhole) return
     this.busy.delete(socket)
+    if (reader.pieces === 0 && this.options.readsLater !== true) this.began()
     this.ended(reader, call.dueAt)
     this.idle.push(socket)
     this.finishIfDone()
@@ -181,6 +182,7 @@ class Load {
     this.busy.delete(socket)
     if (this.hasLeft) this.left++
     else this.fail(`closed after ${call.reader.pieces} pieces: ${call.reader.start}`)
+    if (call.reader.pieces === 0 && this.options.readsLater !== true) this.began()
     this.finishIfDone()
   }
 
@@ -189,6 +191,7 @@ class Load {
     if (this.failures === 1) this.firstFailure = what
   }
 
+  /** A call has its first piece, or has failed without one. */
   private began(): void {
     this.begun++
     const { arrivals } = this.options

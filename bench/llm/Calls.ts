@@ -2,9 +2,9 @@ import { closedLoop } from "#bench/harness/ClosedLoop.ts"
 import { startLoad } from "#bench/harness/HttpLoad.ts"
 import { grownIn, metered, meteredInTurns } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
-import { type CaseContext, type Measurement, sized } from "#bench/harness/Suite.ts"
+import { type CaseContext, type Measurement, type Size, sized } from "#bench/harness/Suite.ts"
 import { warmUp } from "#bench/harness/WarmUp.ts"
-import { shapes } from "./Answers.ts"
+import { type ModelName, shapes } from "./Answers.ts"
 import { checked, runCalls, startCalls } from "./CallLoad.ts"
 import { whileBooked } from "./Ledger.ts"
 import { type Given, targetOf } from "./Stage.ts"
@@ -20,7 +20,8 @@ const at =
     return whileBooked(target.upstreamPort, target.ledger, () => measure(target, context))
   }
 
-const ratePerSecond = 50
+/** Streams that begin. */
+const lightPerSecond = 50
 
 /** A load at a light rate is long enough for its percentiles to mean something. */
 const lightMillis = (context: Context): number =>
@@ -28,8 +29,8 @@ const lightMillis = (context: Context): number =>
 
 const lightWarmUpMillis = (context: Context): number => sized(context, { tiny: 0, full: 500 })
 
-/** Plain calls at a light, fixed rate: how long each one waits. */
-export const plainCalls = (name: TargetName) =>
+/** Plain calls at a fixed rate, far below the most: how long each one waits. */
+export const plainCallsAt = (ratePerSecond: number) => (name: TargetName) =>
   at(name, async (target, context) => {
     const durationMillis = lightMillis(context)
     const { result, use } = await metered(target.pid, () =>
@@ -54,7 +55,7 @@ export const streamedCalls = (name: TargetName) =>
         port: target.port,
         request: requestTo(target, "bench/short", true),
         pieces: chunks,
-        arrivals: { ratePerSecond, durationMillis },
+        arrivals: { ratePerSecond: lightPerSecond, durationMillis },
         warmUpMillis: lightWarmUpMillis(context)
       })
     )
@@ -97,14 +98,28 @@ export const mostCalls = (name: TargetName) =>
     }
   })
 
-/** Streams that all run already: the cost of a piece alone. */
-export const flowingPieces = (name: TargetName) =>
+interface Streams {
+  readonly model: ModelName
+  readonly together: number
+}
+
+const few: Streams = { model: "bench/long-tiny", together: 5 }
+
+/** Few enough to be served at their pace: the cost of a piece alone. */
+export const flowing: Readonly<Record<Size, Streams>> = {
+  tiny: few,
+  quick: { model: "bench/medium", together: 50 },
+  full: { model: "bench/long", together: 50 }
+}
+
+/** More than any target serves at their pace: the pieces that get through. */
+const crowd: Streams = { model: "bench/crowd", together: 2_000 }
+export const crowded: Readonly<Record<Size, Streams>> = { tiny: few, quick: crowd, full: crowd }
+
+/** Streams that all run already. */
+export const runningStreams = (sizes: Readonly<Record<Size, Streams>>) => (name: TargetName) =>
   at(name, async (target, context) => {
-    const { model, together } = sized(context, {
-      tiny: { model: "bench/long-tiny", together: 5 },
-      quick: { model: "bench/medium", together: 50 },
-      full: { model: "bench/long", together: 50 }
-    } as const)
+    const { model, together } = sizes[context.size]
     const calls = startCalls({
       port: target.port,
       request: requestTo(target, model, true),
@@ -130,13 +145,15 @@ export const flowingPieces = (name: TargetName) =>
       target.pid,
       (millis) => grownIn(millis, pieces)
     )
-    const result = checked(await calls.result())
+    const result = await calls.result()
+    // It closes some of thousands that begin at once.
+    if (name !== "Portkey") checked(result)
     return {
       work,
       elapsedMillis,
       use,
       parts,
       latency: result.pieceDelay,
-      figures: { "core busy %": (use.cpuMillis / elapsedMillis) * 100 }
+      figures: { "core busy %": (use.cpuMillis / elapsedMillis) * 100, "failed streams": result.failures }
     }
   })

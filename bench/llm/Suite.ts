@@ -1,5 +1,5 @@
 import type { BenchCase, BenchSuite } from "#bench/harness/Suite.ts"
-import { flowingPieces, mostCalls, plainCalls, streamedCalls } from "./Calls.ts"
+import { crowded, flowing, mostCalls, plainCallsAt, runningStreams, streamedCalls } from "./Calls.ts"
 import { idleStreams, slowReaders } from "./Crowds.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import { unavailablePortkey } from "./Portkey.ts"
@@ -30,6 +30,13 @@ const group = (
     run: run(target)
   }))
 
+/** A quick run has a minute and a half. */
+const fullOnly = (cases: ReadonlyArray<BenchCase<Given>>): ReadonlyArray<BenchCase<Given>> =>
+  cases.map((one) => ({
+    ...one,
+    unavailable: (size) => (size === "quick" ? "it is measured by a full run only" : one.unavailable?.(size))
+  }))
+
 export const suite: BenchSuite<Given> = {
   name: "llm",
   about:
@@ -40,10 +47,12 @@ export const suite: BenchSuite<Given> = {
   rounds: 5,
   stage,
   cases: [
-    ...group("plain calls, 50/s", "plain", plainCalls, all),
+    ...group("plain calls, 50/s", "plain", plainCallsAt(50), all),
+    ...fullOnly(group("plain calls, 1,000/s", "busy", plainCallsAt(1_000), all)),
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
     ...group("plain calls, the most", "most", mostCalls, all, "compared in turns"),
-    ...group("pieces of 50 running streams", "pieces", flowingPieces, all),
+    ...group("pieces of 50 running streams", "pieces", runningStreams(flowing), all),
+    ...fullOnly(group("pieces of 2,000 streams, the most", "crowd", runningStreams(crowded), through)),
     ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),
     ...group("20 slow readers", "slow", slowReaders, through)
   ]
