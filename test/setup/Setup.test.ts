@@ -61,6 +61,8 @@ const setUp = (
       cwd: tmpdir(),
       env: {
         ...process.env,
+        // Of the set-up that runs the tests: one that is there already is left as it is.
+        NODE_COMPILE_CACHE: undefined,
         npm_execpath: join(root, "npm-cli.js"),
         FAKE_BUNDLER: fakeBundler,
         ...environment

@@ -419,11 +419,12 @@ layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 
         const gone = `dir_${"0".repeat(22)}`
         yield* sql`UPDATE uploads SET fields = fields || ${JSON.stringify({ dir: null, directoryId: gone })}::jsonb
           WHERE id = ${idOf(bad)}`
-        yield* sql`INSERT INTO uploads (id, user_id, kind, length, metadata, fields, bucket)
-          SELECT 'upl_' || n, user_id, 'whole', 0, '', fields, bucket FROM uploads, generate_series(1, 101) n
-          WHERE id = ${idOf(bad)}`
-        yield* sql`INSERT INTO blob_uploads (id, store, user_id, reserved, expires_at)
+        // In one statement: the sweep takes uploads without bytes for left ones.
+        yield* sql`WITH held AS (INSERT INTO blob_uploads (id, store, user_id, reserved, expires_at)
           SELECT 'upl_' || n, store, user_id, 0, expires_at - interval '1 hour' FROM blob_uploads, generate_series(1, 101) n
+          WHERE id = ${idOf(bad)})
+          INSERT INTO uploads (id, user_id, kind, length, metadata, fields, bucket)
+          SELECT 'upl_' || n, user_id, 'whole', 0, '', fields, bucket FROM uploads, generate_series(1, 101) n
           WHERE id = ${idOf(bad)}`
         yield* sql`UPDATE uploads SET length = 3 WHERE id IN (${idOf(good)}, ${idOf(bad)})`
         const isFile = (path: string) =>

@@ -139,6 +139,11 @@ layer(relayed({ jobCountsMillis: 100, mailRestMinMillis: 60_000, mailRestMaxMill
           (yield* ask("mail"))?.detail,
           "the relay takes no mail: 550 5.1.8 there is no such domain"
         )
+        // The pause is told before the attempt is stored.
+        yield* eventually(
+          "the reply is there",
+          Effect.map(owner.read(bad), ({ recipients }) => recipients[0]?.last_reply !== null)
+        )
         const [recipient] = (yield* owner.read(bad)).recipients
         assert.deepStrictEqual(
           [recipient?.status, recipient?.attempts, recipient?.last_reply],
