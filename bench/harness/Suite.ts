@@ -96,6 +96,9 @@ export interface CaseContext<Given = unknown> {
   readonly given: Given
 }
 
+/** The reason of a case that a quick run, a minute and a half a suite, has no time for. */
+export const fullRunOnly = "it is measured by a full run only"
+
 export interface BenchCase<Given = unknown> {
   /** unique within the suite */
   readonly name: string

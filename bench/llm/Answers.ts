@@ -29,7 +29,7 @@ export const shapes = {
   "bench/long": shape(600, 10),
   "bench/medium": shape(500, 10),
   "bench/long-tiny": shape(40, 10),
-  /** of so many clients that together they are more than a core can serve */
+  /** for thousands of clients: all of them have begun before the first one's answer ends */
   "bench/crowd": shape(200, 40),
   /** one piece, then silence */
   "bench/idle": shape(1, 0, { falls: "silent" }),

@@ -65,10 +65,16 @@ class AnswerReader {
   }
 }
 
+interface Call {
+  readonly dueAt: number
+  readonly reader: AnswerReader
+  hasBegun: boolean
+}
+
 class Load {
   private readonly options: CallLoadOptions
   private readonly idle: Array<Socket> = []
-  private readonly busy = new Map<Socket, { readonly dueAt: number; readonly reader: AnswerReader }>()
+  private readonly busy = new Map<Socket, Call>()
   private readonly whole: Array<number> = []
   private readonly first: Array<number> = []
   private readonly delays: Array<number> = []
@@ -129,11 +135,12 @@ class Load {
   private call(dueAt: number): void {
     this.calls++
     const socket = this.idle.pop() ?? this.open()
-    this.busy.set(socket, { dueAt, reader: new AnswerReader() })
+    const call: Call = { dueAt, reader: new AnswerReader(), hasBegun: false }
+    this.busy.set(socket, call)
     socket.write(this.options.request)
     if (this.options.readsLater === true) {
       socket.pause()
-      this.began()
+      this.began(call)
     }
   }
 
@@ -154,10 +161,9 @@ class Load {
     const before = reader.pieces
     const isWhole = reader.take(chunk.toString("latin1"))
     this.pieces += reader.pieces - before
-    if (before === 0 && reader.pieces > 0 && this.options.readsLater !== true) this.began()
+    if (reader.pieces > 0 || isWhole) this.began(call)
     if (!isWhole) return
     this.busy.delete(socket)
-    if (reader.pieces === 0 && this.options.readsLater !== true) this.began()
     this.ended(reader, call.dueAt)
     this.idle.push(socket)
     this.finishIfDone()
@@ -182,7 +188,7 @@ class Load {
     this.busy.delete(socket)
     if (this.hasLeft) this.left++
     else this.fail(`closed after ${call.reader.pieces} pieces: ${call.reader.start}`)
-    if (call.reader.pieces === 0 && this.options.readsLater !== true) this.began()
+    this.began(call)
     this.finishIfDone()
   }
 
@@ -191,8 +197,10 @@ class Load {
     if (this.failures === 1) this.firstFailure = what
   }
 
-  /** A call has its first piece, or has failed without one. */
-  private began(): void {
+  /** The call has its first piece, or has failed without one; of those that read later it has been sent. */
+  private began(call: Call): void {
+    if (call.hasBegun) return
+    call.hasBegun = true
     this.begun++
     const { arrivals } = this.options
     if ("together" in arrivals && this.begun === arrivals.together) tell({ kind: "ready" })

@@ -1,4 +1,4 @@
-import type { BenchCase, BenchSuite } from "#bench/harness/Suite.ts"
+import { type BenchCase, type BenchSuite, fullRunOnly } from "#bench/harness/Suite.ts"
 import { crowded, flowing, mostCalls, plainCallsAt, runningStreams, streamedCalls } from "./Calls.ts"
 import { idleStreams, slowReaders } from "./Crowds.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
@@ -34,7 +34,7 @@ const group = (
 const fullOnly = (cases: ReadonlyArray<BenchCase<Given>>): ReadonlyArray<BenchCase<Given>> =>
   cases.map((one) => ({
     ...one,
-    unavailable: (size) => (size === "quick" ? "it is measured by a full run only" : one.unavailable?.(size))
+    unavailable: (size) => (size === "quick" ? fullRunOnly : one.unavailable?.(size))
   }))
 
 export const suite: BenchSuite<Given> = {
@@ -52,7 +52,7 @@ export const suite: BenchSuite<Given> = {
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
     ...group("plain calls, the most", "most", mostCalls, all, "compared in turns"),
     ...group("pieces of 50 running streams", "pieces", runningStreams(flowing), all),
-    ...fullOnly(group("pieces of 2,000 streams, the most", "crowd", runningStreams(crowded), through)),
+    ...fullOnly(group("pieces of 2,000 streams, 50,000/s", "crowd", runningStreams(crowded), through)),
     ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),
     ...group("20 slow readers", "slow", slowReaders, through)
   ]

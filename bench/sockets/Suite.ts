@@ -1,4 +1,4 @@
-import type { BenchCase, BenchSuite } from "#bench/harness/Suite.ts"
+import { type BenchCase, type BenchSuite, fullRunOnly } from "#bench/harness/Suite.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import { idleSockets } from "./IdleSockets.ts"
 import { resumeStorm } from "./ResumeStorm.ts"
@@ -32,7 +32,7 @@ export const suite: BenchSuite<undefined> = {
       group: "sessions resume after kill -9, some mid-stream, some mid-tool",
       compared: "full",
       // Half a minute of the minute and a half that a quick run may take.
-      unavailable: (size) => (size === "quick" ? "it is measured by a full run only" : unavailableUws()),
+      unavailable: (size) => (size === "quick" ? fullRunOnly : unavailableUws()),
       run: resumeStorm
     },
     ...servers.map((name) => ({

@@ -1,4 +1,4 @@
-import type { BenchCase, BenchSuite } from "#bench/harness/Suite.ts"
+import { type BenchCase, type BenchSuite, fullRunOnly } from "#bench/harness/Suite.ts"
 import { clientOf, figuresOf, measure, rowsOf, type StatsContext } from "./Measuring.ts"
 import * as Obvious from "./ObviousSchema.ts"
 import { filledTimeZone } from "./FilledServer.ts"
@@ -121,7 +121,7 @@ const filters: ReadonlyArray<readonly [string, string]> = [
 
 /** Each would take a second more of a run that is to take a minute and a half. */
 const fullOnly: Partial<StatsCase> = {
-  unavailable: (size) => (size === "quick" ? "it is measured by a full run only" : undefined)
+  unavailable: (size) => (size === "quick" ? fullRunOnly : undefined)
 }
 
 export const suite: BenchSuite<Targets> = {

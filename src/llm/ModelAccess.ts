@@ -7,7 +7,7 @@ import type { AgentBilling, AgentModel } from "#schemas/agents/ServerFrame.ts"
 import { Catalogue } from "./catalogue/Catalogue.ts"
 import type { CatalogueModel } from "./catalogue/CatalogueModel.ts"
 import { CollectionDirectory, slugKey } from "./catalogue/CollectionDirectory.ts"
-import { type Funds, makeKeyFunds, noFunds } from "./ledger/Funds.ts"
+import { type Funds, makeKeyFunds } from "./ledger/Funds.ts"
 import { collectionPrefix, mayUseCollection, mayUseModel } from "./calls/Candidates.ts"
 
 /** The models that a key's agents may run, and the way each is paid. Source: contract/agents#gateway-info. */
@@ -59,9 +59,12 @@ export class ModelAccess extends Context.Service<
           return bounds.reduce<number | undefined>(least, undefined)
         },
         mayStart: (key) => {
-          if (keyFunds.hadSome(key) || payable(key, noFunds) !== undefined) return Effect.succeed(true)
-          // A key with funds and no model for them gets that as the answer to its hello.
-          return Effect.map(keyFunds.of(key), ({ hasAllowance, hasCredits }) => hasAllowance || hasCredits)
+          if (keyFunds.hadSome(key) || models.hasFree(key)) return Effect.succeed(true)
+          return Effect.map(
+            keyFunds.of(key),
+            // A key with funds and no model for them gets that as the answer to its hello.
+            (funds) => funds.hasAllowance || funds.hasCredits || payable(key, funds) !== undefined
+          )
         },
         billing: (key, id) =>
           Effect.map(keyFunds.of(key), (funds): AgentBilling => {
@@ -96,6 +99,13 @@ class EligibleModels {
   all(key: Principal): ReadonlyArray<EligibleModel> {
     const models = this.#catalogue.all().filter(({ hasTools, id }) => hasTools && mayUseModel(key, id))
     return [...models.map(eligibleOf), ...this.#ofCollections(key)]
+  }
+
+  /** Collections are left out: see `first`. */
+  hasFree(key: Principal): boolean {
+    return this.#catalogue
+      .all()
+      .some(({ hasTools, id, isFree }) => isFree && hasTools && mayUseModel(key, id))
   }
 
   /** Collections are considered when no model will do: all users' are in one list. */

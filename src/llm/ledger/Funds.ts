@@ -30,7 +30,7 @@ const fundsMillis = 2_000
 const fundedMillis = 60_000
 const namesMax = 20_000
 
-export const noFunds: Funds = { subscription: undefined, hasAllowance: false, hasCredits: false }
+const noFunds: Funds = { subscription: undefined, hasAllowance: false, hasCredits: false }
 
 export const makeKeyFunds: Effect.Effect<
   KeyFunds,
