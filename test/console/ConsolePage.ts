@@ -1,5 +1,6 @@
 import { assert } from "@effect/vitest"
 import type { Browser, BrowserContext, Locator, Page, Request } from "playwright-core"
+import { until } from "#test/harness/Eventually.ts"
 
 /** The console in a browser of its own, with all that it asked for and complained about. */
 export interface ConsolePage {
@@ -76,8 +77,12 @@ export const openConsole = async (
       page.getByRole("list", { name: list, exact: true }).getByRole("link").filter({ hasText: label }),
     query: () => new URL(page.url()).search,
     close: async () => {
+      // The page shows an upload as done a moment before it forgets it.
+      await until("the page keeps nothing", async () => {
+        const stored = JSON.stringify(await storedIn(page))
+        return stored === JSON.stringify(nothingStored) ? undefined : stored
+      })
       const addresses = [...requests.map((request) => request.url()), page.url()]
-      const stored = await storedIn(page)
       const cookies = await context.cookies()
       await context.close()
       assert.deepStrictEqual(
@@ -98,19 +103,13 @@ export const openConsole = async (
         cookies.filter(({ httpOnly, value }) => !httpOnly || keys.some((key) => value.includes(key))),
         []
       )
-      assert.deepStrictEqual(stored, {
-        cookie: "",
-        local: 0,
-        session: 0,
-        databases: 0,
-        caches: 0,
-        state: null
-      })
     }
   }
 }
 
-/** Code of the browser is text here: its globals are not this process's. */
+const nothingStored = { cookie: "", local: 0, session: 0, databases: 0, caches: 0, state: null }
+
+/** All that is stored, in the form of `nothingStored`. Code of the browser is text here: its globals are not this process's. */
 const storedIn = (page: Page): Promise<object> =>
   page.evaluate(`(async () => ({
     cookie: document.cookie,

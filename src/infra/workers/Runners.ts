@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url"
 import { Worker } from "node:worker_threads"
 import { endOf } from "#src/infra/process/ChildEnd.ts"
 import { childEnvironment } from "#src/infra/process/ChildEnvironment.ts"
+import { endThread } from "./EndThread.ts"
 import { failureOf, type JobAnswer, type JobKind, type Runner, type RunnerListener } from "./Job.ts"
 import { FrameReader, frameOf } from "./JobFrames.ts"
 
@@ -22,7 +23,7 @@ const threadOf = (heapMegabytes: number, { exited, heard }: RunnerListener): Run
   worker.on("exit", () => exited("the job ended its thread"))
   return {
     post: (ask, transfer) => worker.postMessage(ask, [...transfer]),
-    kill: async () => void (await worker.terminate())
+    kill: () => endThread(worker)
   }
 }
 

@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads"
 import { Context, Effect, Layer, Schema } from "effect"
 import { AppConfig } from "#src/Config.ts"
+import { endThread } from "#src/infra/workers/EndThread.ts"
 import type { CountAnswer, CountAsk } from "./TokenWorker.ts"
 
 class TokensUncounted extends Schema.TaggedError<TokensUncounted>()("TokensUncounted", {
@@ -68,7 +69,7 @@ class CountingThread {
   async stop(): Promise<void> {
     const worker = this.#worker
     this.#worker = undefined
-    await worker?.terminate()
+    if (worker !== undefined) await endThread(worker)
   }
 
   #start(): Worker {

@@ -1,5 +1,6 @@
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import type { GlobParams, GrepParams, ToolErrorCode } from "#schemas/agents/ToolCall.ts"
+import { endThread } from "#src/infra/workers/EndThread.ts"
 import type { JailHandle } from "../boundary/Jail.ts"
 import { linuxJail } from "../boundary/LinuxJail.ts"
 import { portableJail } from "../boundary/PortableJail.ts"
@@ -75,6 +76,6 @@ export const searchInThread = (
   return promise.finally(async () => {
     clearTimeout(timer)
     signal.removeEventListener("abort", cancel)
-    await worker.terminate()
+    await endThread(worker)
   })
 }
