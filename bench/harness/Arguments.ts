@@ -39,7 +39,8 @@ Suites: ${suiteNames().join(", ")}; or all
 --against X        compare with a commit or a directory, round by round
 --profile          write CPU profiles of the process under test, and print its heaviest functions
 --results DIR      where runs are stored, instead of bench/results
---data DIR, --events N, --days N     data of the suite stats`
+--events N, --days N     size of the data of the suite stats
+--data DIR         where they are kept, instead of .runtime/bench`
 
 const positive = (name: string, text: string | undefined): number | undefined => {
   if (text === undefined) return undefined

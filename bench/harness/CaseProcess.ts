@@ -43,7 +43,8 @@ export const measure = async (
 /** The entry point of a fresh process: one request comes in, one measurement goes out. */
 const serve = (): void => {
   // The harness decides what an interrupt ends; a terminal sends it to every process.
-  process.on("SIGINT", () => undefined)
+  let isInterrupted = false
+  process.on("SIGINT", () => (isInterrupted = true))
   process.once("disconnect", () => process.exit(1))
   process.once("message", (request: RunRequest) => {
     const answer = async (): Promise<void> => {
@@ -55,7 +56,8 @@ const serve = (): void => {
       process.send?.({ measured } satisfies CaseAnswer, () => process.exit(0))
     }
     answer().catch((error: unknown) => {
-      console.error(error)
+      // What an interrupt has ended is no fault.
+      if (!isInterrupted) console.error(error)
       process.exit(1)
     })
   })

@@ -46,14 +46,17 @@ const versionOf = (name: string): ReadonlyArray<readonly [string, string]> => {
   }
 }
 
-export const machine = (): Machine => ({
+export const machine = (load: number): Machine => ({
   cpu: cpus()[0]?.model ?? "unknown",
   cores: availableParallelism(),
   memoryMiB: Math.round(totalmem() / 1024 / 1024),
   system: `${platform()} ${release()} ${arch()}`,
   versions: Object.fromEntries([["node", process.version] as const, ...packages.flatMap(versionOf)]),
-  load: loadavg()[0] ?? 0
+  load
 })
+
+/** The one-minute load average. */
+export const loadNow = (): number => loadavg()[0] ?? 0
 
 /** Time of all cores since the machine started, by what they did (proc(5), /proc/stat), in ticks. */
 interface CoreTime {
@@ -97,8 +100,10 @@ const percent = (share: number): string => `${(share * 100).toFixed(0)} %`
 export interface Watch {
   /** looks at the clock once more, between two rounds */
   readonly look: () => void
-  /** one sentence for each doubt */
-  readonly warnings: () => ReadonlyArray<string>
+  /** one sentence for each doubt that there was before the run */
+  readonly before: ReadonlyArray<string>
+  /** the same for those that came since */
+  readonly since: () => ReadonlyArray<string>
 }
 
 /** Looks for `idleMillis` at how busy the machine is already, before anything of the run is started. */
@@ -115,15 +120,13 @@ export const watchMachine = async (idleMillis: number): Promise<Watch> => {
       : (start.busy - before.busy) / (start.all - before.all)
   return {
     look: () => void clock.push(arithmeticMillis()),
-    warnings: () => {
+    before: busy > busyShareMax ? [`the machine was busy before the run: ${percent(busy)} of its cores`] : [],
+    since: () => {
       const now = coreTime()
       const stolen =
         now === undefined || start === undefined ? 0 : (now.stolen - start.stolen) / (now.all - start.all)
       const change = Math.max(...clock) / Math.min(...clock)
       return [
-        ...(busy > busyShareMax
-          ? [`the machine was busy before the run: ${percent(busy)} of its cores`]
-          : []),
         ...(stolen > stolenShareMax
           ? [`the machine's host took ${percent(stolen)} of its time during the run`]
           : []),

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { readdirSync, readFileSync, rmSync } from "node:fs"
+import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs"
 import { setTimeout as pause } from "node:timers/promises"
 
 /**
  * Ends everything that a run has started, however the run ends, `kill -9` included. The reaper is a process of its own
  * in a process group of its own. It waits on a pipe that only the harness holds open; once that closes, it kills every
- * process whose environment or command line names the run's directory, and removes the directory. Every process of a
- * run does, because the directory is its TMPDIR.
+ * process whose environment, command line or working directory names the run's directory, and removes the directory.
+ * Every process of a run does: the directory is its TMPDIR, and has the data of the embedded Postgres, whose environment is its own.
  */
 
 export interface Reaper {
@@ -34,8 +34,10 @@ export const startReaper = (directory: string): Reaper => {
 
 const names = (pid: string, directory: string): boolean => {
   try {
-    return ["environ", "cmdline"].some((file) =>
-      readFileSync(`/proc/${pid}/${file}`, "latin1").includes(directory)
+    return (
+      ["environ", "cmdline"].some((file) =>
+        readFileSync(`/proc/${pid}/${file}`, "latin1").includes(directory)
+      ) || readlinkSync(`/proc/${pid}/cwd`).startsWith(directory)
     )
   } catch (error) {
     // It has ended, or it is another user's.

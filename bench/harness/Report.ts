@@ -1,5 +1,5 @@
 import { falseClaimChance } from "./Paired.ts"
-import type { StoredRun } from "./Store.ts"
+import { type StoredRun, warningsOf } from "./Store.ts"
 import {
   type CaseDifference,
   differencesBetween,
@@ -124,6 +124,12 @@ const ofDifferences = (
   ]
 }
 
+/** Why a run ended early, in a few words: a fault may come with all that a server said. */
+const earlyOf = (early: string): string => {
+  const [line = ""] = early.split("\n")
+  return line.length > 100 ? `${line.slice(0, 100)}…` : line
+}
+
 /** The measurements that a run which ended early lacks. */
 const missing = ({ begun, ended, ran }: StoredRun): ReadonlyArray<string> => {
   if (ended !== undefined && ended.early === undefined) return []
@@ -135,13 +141,13 @@ const missing = ({ begun, ended, ran }: StoredRun): ReadonlyArray<string> => {
   })
   const list = (cases: typeof lacking): string => cases.map(({ name }) => name).join("; ")
   return [
-    `This run ended early: ${ended?.early ?? "it was killed, or still runs"}. The table shows the ${ran.length} measurements that it finished.`,
+    `This run ended early: ${earlyOf(ended?.early ?? "it was killed, or still runs")}. The table shows the ${ran.length} measurements that it finished.`,
     ...(lacking.length === 0 ? [] : [`Not measured: ${list(lacking)}`]),
     ...(cut.length === 0 ? [] : [`Not measured in round ${rounds}: ${list(cut)}`])
   ]
 }
 
-/** Cases whose last two windows of the warm-up did not agree in any round. */
+/** Cases that were not warm when they were measured. */
 const unsteady = ({ begun, ran }: StoredRun): ReadonlyArray<string> =>
   begun.cases.flatMap(({ name }) => {
     const rounds = ran.filter((one) => one.case === name && one.measured.details?.["steady"] === 0).length
@@ -151,12 +157,13 @@ const unsteady = ({ begun, ran }: StoredRun): ReadonlyArray<string> =>
   })
 
 const heading = ({ begun }: StoredRun): string => {
-  const { about, at, machine, sides, size, suite } = begun
+  const { about, at, machine, settings, sides, size, suite } = begun
+  const chosen = Object.entries(settings).map(([name, value]) => `; ${name} ${value}`)
   const { node, ...others } = machine.versions
   const versions = Object.entries(others).map(([name, version]) => `${name} ${version}`)
   return [
     `${suite}: ${about}`,
-    `${size} run of ${sides.join(" against ")}, ${at}, window ${begun.windowMillis / 1000} s; load before it ${machine.load.toFixed(2)}`,
+    `${size} run of ${sides.join(" against ")}, ${at}, window ${begun.windowMillis / 1000} s${chosen.join("")}; load before it ${machine.load.toFixed(2)}`,
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryMiB} MiB, ${machine.system}, Node ${node}, ${versions.join(", ")}`,
     ""
   ].join("\n")
@@ -164,7 +171,7 @@ const heading = ({ begun }: StoredRun): string => {
 
 /** The table for the terminal, of a run that has ended or was cut short. */
 export const table = (stored: StoredRun): string => {
-  const { begun, ended, ran } = stored
+  const { begun, ran } = stored
   const [one = "", other] = begun.sides
   const body =
     ran.length === 0
@@ -179,7 +186,7 @@ export const table = (stored: StoredRun): string => {
     ...disagreements(stored),
     ...missing(stored),
     ...unsteady(stored),
-    ...(ended?.warnings ?? []).map((warning) => `Warning: ${warning}`),
+    ...warningsOf(stored).map((warning) => `Warning: ${warning}`),
     ...(other === undefined ? [] : [`"here" is ${one}; ratios are here / ${other}`])
   ].join("\n")
 }
@@ -187,15 +194,22 @@ export const table = (stored: StoredRun): string => {
 /** Two stored runs beside each other. */
 export const comparison = (first: StoredRun, second: StoredRun): string => {
   const [a, b] = [first.begun, second.begun]
+  const versions = Object.keys({ ...a.machine.versions, ...b.machine.versions }).filter(
+    (name) => a.machine.versions[name] !== b.machine.versions[name]
+  )
   const doubts = [
     ...(a.suite === b.suite ? [] : [`they are of different suites: ${a.suite} and ${b.suite}`]),
     ...(a.size === b.size ? [] : [`one is a ${a.size} run, the other a ${b.size} run`]),
     ...(a.machine.cpu === b.machine.cpu && a.machine.cores === b.machine.cores
       ? []
       : ["they are of different machines"]),
-    ...[first, second].flatMap(({ begun, ended }) =>
-      (ended?.warnings ?? []).map((warning) => `${begun.run}: ${warning}`)
-    )
+    ...(a.windowMillis === b.windowMillis ? [] : ["their windows are not as long as each other"]),
+    ...(JSON.stringify(a.settings) === JSON.stringify(b.settings) ? [] : ["their settings differ"]),
+    ...(versions.length === 0 ? [] : [`they ran with other versions of ${versions.join(", ")}`]),
+    ...[first, second].flatMap((stored) => [
+      ...(stored.ended?.early === undefined ? [] : [`${stored.begun.run} ended early`]),
+      ...warningsOf(stored).map((warning) => `${stored.begun.run}: ${warning}`)
+    ])
   ]
   const found = differencesBetween(first, second)
   return [
@@ -224,6 +238,6 @@ export const listing = (runs: ReadonlyArray<StoredRun>): string =>
           begun.size,
           String(begun.cases.length),
           String(ran.length),
-          ended === undefined ? "killed or running" : (ended.early ?? "whole")
+          ended === undefined ? "killed or running" : earlyOf(ended.early ?? "whole")
         ])
       ]).join("\n")

@@ -1,3 +1,4 @@
+import { failIfAborted, Interrupted, unlessAborted } from "./Interrupt.ts"
 import type { SuiteHost } from "./SuiteHost.ts"
 import type { MeasuredRun, Ran } from "./Store.ts"
 import type { BenchCase, BenchSuite, Size } from "./Suite.ts"
@@ -29,8 +30,6 @@ export interface Plan {
   readonly signal?: AbortSignal
 }
 
-export class Interrupted extends Error {}
-
 const check = (suite: BenchSuite): void => {
   const names = new Set(suite.cases.map((one) => one.name))
   if (names.size !== suite.cases.length) throw new Error(`${suite.name}: two cases have one name`)
@@ -55,12 +54,14 @@ export interface Choice {
   readonly size: Size
   /** only cases that measure the project's own code, unless patterns name others */
   readonly isComparison: boolean
+  /** ends what a case fetches before it can run */
+  readonly signal?: AbortSignal
 }
 
 /** Cases of a suite that match any of the patterns, apart from those that cannot run here. */
 export const choose = async (suite: BenchSuite, choice: Choice): Promise<Chosen> => {
   check(suite)
-  const { isComparison, patterns, size } = choice
+  const { isComparison, patterns, signal, size } = choice
   // A whole name means that case, also where it is the beginning of others.
   const isName = (pattern: string): boolean => suite.cases.some(({ name }) => name === pattern)
   const isWanted = ({ compared, name }: BenchCase): boolean => {
@@ -79,25 +80,11 @@ export const choose = async (suite: BenchSuite, choice: Choice): Promise<Chosen>
   const cases: Array<BenchCase> = []
   const unavailable: Array<{ case: string; reason: string }> = []
   for (const one of wanted) {
-    const reason = await one.unavailable?.(size)
+    const reason = await one.unavailable?.(size, signal)
     if (reason === undefined) cases.push(one)
     else unavailable.push({ case: one.name, reason })
   }
   return { cases, unavailable }
-}
-
-/** Rejects when the signal fires, even if the work goes on. */
-const unlessAborted = async <A>(signal: AbortSignal | undefined, work: Promise<A>): Promise<A> => {
-  if (signal === undefined) return work
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = (): void => aborted.reject(new Interrupted("interrupted"))
-  if (signal.aborted) onAbort()
-  signal.addEventListener("abort", onAbort, { once: true })
-  try {
-    return await Promise.race([work, aborted.promise])
-  } finally {
-    signal.removeEventListener("abort", onAbort)
-  }
 }
 
 const measureSide = async (
@@ -148,8 +135,20 @@ const runRound = async (plan: Plan, hosts: ReadonlyArray<SuiteHost>, round: numb
   }
 }
 
-const openAll = (plan: Plan): Promise<ReadonlyArray<SuiteHost>> =>
-  unlessAborted(plan.signal, Promise.all(Array.from({ length: plan.sides }, (_, side) => plan.open(side))))
+const leaveAll = (plan: Plan, hosts: ReadonlyArray<SuiteHost>): Promise<unknown> =>
+  unlessAborted(plan.signal, Promise.all(hosts.map((host) => host.leave())))
+
+/** Leaves the other side where one cannot be opened: what is measured next must not run beside it. */
+const openAll = async (plan: Plan): Promise<ReadonlyArray<SuiteHost>> => {
+  failIfAborted(plan.signal)
+  const opening = Promise.allSettled(Array.from({ length: plan.sides }, (_, side) => plan.open(side)))
+  const opened = await unlessAborted(plan.signal, opening)
+  const hosts = opened.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []))
+  const failed = opened.find((one) => one.status === "rejected")
+  if (failed === undefined) return hosts
+  await leaveAll(plan, hosts)
+  throw failed.reason
+}
 
 /** Leaves the stage also where the work failed, but not where it was interrupted: the caller ends its processes. */
 const withHosts = async <A>(
@@ -157,15 +156,12 @@ const withHosts = async <A>(
   work: (hosts: ReadonlyArray<SuiteHost>) => Promise<A>
 ): Promise<A> => {
   const hosts = await openAll(plan)
-  const leave = (): Promise<unknown> => Promise.all(hosts.map((host) => host.leave()))
-  try {
-    const result = await work(hosts)
-    await leave()
-    return result
-  } catch (error) {
-    if (!(error instanceof Interrupted)) await leave()
+  const result = await work(hosts).catch(async (error: unknown) => {
+    if (!(error instanceof Interrupted)) await leaveAll(plan, hosts)
     throw error
-  }
+  })
+  await leaveAll(plan, hosts)
+  return result
 }
 
 /** Whether another round begins, after so many that took so long. */

@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { Machine } from "./Machine.ts"
 import type { Measurement, Settings, Size } from "./Suite.ts"
@@ -23,6 +23,8 @@ export interface Begun {
   readonly sides: ReadonlyArray<string>
   readonly cases: ReadonlyArray<StoredCase>
   readonly unavailable: ReadonlyArray<{ readonly case: string; readonly reason: string }>
+  /** doubts that there were before the first round; runs from before 2026-12 have them at their end */
+  readonly warnings?: ReadonlyArray<string>
 }
 
 export interface StoredCase {
@@ -117,9 +119,15 @@ export const storedRuns = (directory: string): ReadonlyArray<StoredRun> =>
     .flatMap((name) => readFile(join(directory, name)) ?? [])
     .toSorted((a, b) => (a.begun.at < b.begun.at ? -1 : 1))
 
+/** All doubts about a run's figures. */
+export const warningsOf = ({ begun, ended }: StoredRun): ReadonlyArray<string> => [
+  ...(begun.warnings ?? []),
+  ...(ended?.warnings ?? [])
+]
+
 /** One stored run, by its name, the beginning of it if that is unique, or a file. */
 export const storedRun = (directory: string, name: string): StoredRun => {
-  if (existsSync(name)) {
+  if (statSync(name, { throwIfNoEntry: false })?.isFile() === true) {
     const run = readFile(name)
     if (run === undefined) throw new Error(`${name} holds no run of the bench`)
     return run

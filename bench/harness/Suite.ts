@@ -62,6 +62,8 @@ export interface PrepareContext {
   /** empty directories, one for each side of a comparison; none where one tree is measured */
   readonly copies: ReadonlyArray<string>
   readonly say: (text: string) => void
+  /** ends what is made */
+  readonly signal: AbortSignal
 }
 
 export interface StageContext {
@@ -116,8 +118,14 @@ export interface BenchCase<Given = unknown> {
    * windows. Other cases are run one after the other.
    */
   readonly inTurns?: boolean
-  /** gives the reason why the case cannot run on this machine, or undefined when it can; a tiny run fetches nothing */
-  readonly unavailable?: (size: Size) => string | undefined | Promise<string | undefined>
+  /**
+   * gives the reason why the case cannot run on this machine, or undefined when it can; a tiny run fetches nothing, and the
+   * signal ends what is fetched
+   */
+  readonly unavailable?: (
+    size: Size,
+    signal?: AbortSignal
+  ) => string | undefined | Promise<string | undefined>
   /** one measured run, in a fresh process outside of tiny runs; `warmUp` before the measured window */
   readonly run: (context: CaseContext<Given>) => Promise<Measurement>
 }

@@ -1,5 +1,4 @@
-import { fork } from "node:child_process"
-import { once } from "node:events"
+import { type ChildProcess, fork } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -26,6 +25,14 @@ export interface HostOptions {
   readonly profiles?: string
 }
 
+/** Resolves with how a child has ended: its exit code, a signal, or why it cannot be spoken to. */
+const endOf = (child: ChildProcess): Promise<string> =>
+  new Promise((resolve) => {
+    child.once("exit", (code, signal) => resolve(String(code ?? signal)))
+    // A message to a child that has just ended is an error of the child's, any number of times.
+    child.on("error", ({ message }) => resolve(message))
+  })
+
 /** Runs a case in a fresh process, so that nothing that an earlier one heated up or left behind helps or hurts it. */
 const measureApart = async (
   request: RunRequest,
@@ -39,6 +46,7 @@ const measureApart = async (
     env: { ...process.env, ...(profiles === undefined ? {} : { BENCH_PROFILE: join(profiles, file) }) },
     stdio: ["ignore", "inherit", "inherit", "ipc"]
   })
+  const ended = endOf(child)
   let measured: MeasuredRun | undefined
   const onTurn = givesTurns(turn, (grant) => void child.send(grant))
   child.on("message", (answer: CaseAnswer) => {
@@ -46,9 +54,9 @@ const measureApart = async (
     else measured = answer.measured
   })
   child.send(request)
-  const [code, signal] = await once(child, "exit")
+  const end = await ended
   if (measured === undefined)
-    throw new Error(`${request.suite}/${request.case} ended with ${code ?? signal}, without a figure`)
+    throw new Error(`${request.suite}/${request.case} ended with ${end}, without a figure`)
   return measured
 }
 
@@ -107,7 +115,7 @@ export const openApart = async (tree: string, suite: string, options: HostOption
     cwd: tree,
     stdio: ["ignore", "inherit", "inherit", "ipc"]
   })
-  const exited = once(child, "exit")
+  const ended = endOf(child)
   const ask = (command: HostCommand, turn: Turn = always): Promise<MeasuredRun | undefined> =>
     new Promise((resolve, reject) => {
       const fail = (message: string): void => reject(new Error(`${suite}: ${message}`))
@@ -119,10 +127,17 @@ export const openApart = async (tree: string, suite: string, options: HostOption
         else fail(answer.message)
       }
       child.on("message", onMessage)
-      void exited.then(([code, signal]) => fail(`its process ended with ${code ?? signal}`))
+      void ended.then((end) => fail(`its process ended with ${end}`))
       child.send(command)
     })
-  await ask({ do: "open", suite, options })
+  const end = async (): Promise<void> => {
+    if (child.connected) child.disconnect()
+    await ended
+  }
+  await ask({ do: "open", suite, options }).catch(async (error: unknown) => {
+    await end()
+    throw error
+  })
   return {
     run: async (name, round, turn) => {
       const run = await ask({ do: "run", case: name, round, inTurns: turn !== undefined }, turn)
@@ -130,8 +145,9 @@ export const openApart = async (tree: string, suite: string, options: HostOption
       return run
     },
     leave: async () => {
-      await ask({ do: "leave" })
-      await exited
+      // One that was killed has nothing to leave any more.
+      if (child.connected) await ask({ do: "leave" })
+      await ended
     }
   }
 }

@@ -21,7 +21,8 @@ const obey = async (command: HostCommand): Promise<HostAnswer> => {
 }
 
 // The harness decides what an interrupt ends; a terminal sends it to every process.
-process.on("SIGINT", () => undefined)
+let isInterrupted = false
+process.on("SIGINT", () => (isInterrupted = true))
 process.once("disconnect", () => process.exit(1))
 
 process.on("message", (command: HostCommand | TurnGrant) => {
@@ -32,7 +33,8 @@ process.on("message", (command: HostCommand | TurnGrant) => {
       if (command.do === "leave") process.exit(0)
     })
   obey(command).then(answer, (error: unknown) => {
-    console.error(error)
+    // What an interrupt has ended is no fault.
+    if (!isInterrupted) console.error(error)
     answer({ ok: false, message: error instanceof Error ? error.message : String(error) })
   })
 })

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import {
   cpSync,
   existsSync,
@@ -11,6 +11,7 @@ import {
 } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { commitOf } from "./Machine.ts"
+import { needProgram, runProgram } from "./Program.ts"
 
 /** A copy of the code of a commit or a directory, ready to run. */
 export interface Tree {
@@ -49,40 +50,43 @@ const copyDirectory = (from: string, to: string): void => {
   )
 }
 
-const extractCommit = (commit: string, to: string): void => {
-  const archive = execFileSync("git", ["archive", "--format=tar", commit], {
-    cwd: root,
-    maxBuffer: 512 * 1024 * 1024
-  })
-  execFileSync("tar", ["-x", "-C", to], { input: archive })
+const extractCommit = async (commit: string, to: string, signal: AbortSignal): Promise<void> => {
+  const archive = `${to}.tar`
+  await needProgram("git", ["archive", "--format=tar", "-o", archive, commit], { cwd: root, signal })
+  await needProgram("tar", ["-xf", archive], { cwd: to, signal })
+  rmSync(archive)
 }
 
 /** The packages of this tree where both trees ask for the same ones; else the other one's own set-up fetches them. */
-const provide = (directory: string): void => {
+const provide = async (directory: string, signal: AbortSignal): Promise<void> => {
   const lock = (of: string): string => readFileSync(join(of, "package-lock.json"), "utf8")
   if (lock(directory) === lock(root)) {
     for (const name of ["node_modules", ".runtime"]) symlinkSync(join(root, name), join(directory, name))
     return
   }
-  execFileSync(process.execPath, ["deploy/setup.mjs", "install"], { cwd: directory, stdio: "inherit" })
+  const install = ["deploy/setup.mjs", "install"]
+  await needProgram(process.execPath, install, { cwd: directory, signal, shows: "all" })
 }
 
 const filesBelow = (directory: string): ReadonlyArray<string> =>
   readdirSync(directory, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
 
 /** Loads every file of the suites and the harness in a tree; answers the first fault, or undefined. */
-const faultOf = (directory: string, suites: ReadonlyArray<string>): string | undefined => {
+const faultOf = async (
+  directory: string,
+  suites: ReadonlyArray<string>,
+  signal: AbortSignal
+): Promise<string | undefined> => {
   const files = ["harness", ...suites].flatMap((folder) =>
     filesBelow(join(directory, "bench", folder)).map((file) => join(directory, "bench", folder, file))
   )
   // Files that do something when run look at argv[1]; here they are only loaded.
   const isLoaded = (file: string): boolean => !/Worker\.ts$|Process\.ts$|main\.ts$|Fill\.ts$/.test(file)
   const script = `for (const file of ${JSON.stringify(files.filter(isLoaded))}) await import(file)`
-  const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
-    cwd: directory,
-    encoding: "utf8"
-  })
-  return status === 0 ? undefined : (/^\w*Error.*$/m.exec(stderr)?.[0] ?? stderr)
+  const load = ["--input-type=module", "-e", script]
+  const { end, errors } = await runProgram(process.execPath, load, { cwd: directory, signal })
+  if (typeof end === "string") throw new Error(`loading the bench on another tree was ended by ${end}`)
+  return end === 0 ? undefined : (/^\w*Error.*$/m.exec(errors)?.[0] ?? errors)
 }
 
 const overlay = (directory: string): void => {
@@ -96,30 +100,35 @@ const hasHarness = (directory: string): boolean =>
   existsSync(join(directory, "bench/harness/SuiteProcess.ts"))
 
 /** This working tree, as it is now: later edits do not reach the run. */
-export const copyHere = (directory: string): Tree => {
+export const copyHere = async (directory: string, signal: AbortSignal): Promise<Tree> => {
   mkdirSync(directory)
   copyDirectory(root, directory)
-  provide(directory)
+  await provide(directory, signal)
   return { directory, label: commitOf(root), ownBench: false }
 }
 
 /** Another tree: a directory, or a commit of this repository. */
-export const copyOther = (name: string, directory: string, suites: ReadonlyArray<string>): Tree => {
+export const copyOther = async (
+  name: string,
+  directory: string,
+  suites: ReadonlyArray<string>,
+  signal: AbortSignal
+): Promise<Tree> => {
   const isDirectory = existsSync(name) && statSync(name).isDirectory()
   const commit = isDirectory ? "" : git(root, "rev-parse", "--verify", "--short", `${name}^{commit}`).trim()
-  const copy = (): void => {
+  const copy = async (): Promise<void> => {
     rmSync(directory, { recursive: true, force: true })
     mkdirSync(directory)
     if (isDirectory) copyDirectory(resolve(name), directory)
-    else extractCommit(commit, directory)
-    provide(directory)
+    else await extractCommit(commit, directory, signal)
+    await provide(directory, signal)
   }
   const label = isDirectory ? `${name} (${commitOf(resolve(name))})` : commit
-  copy()
+  await copy()
   overlay(directory)
-  const fault = faultOf(directory, suites)
+  const fault = await faultOf(directory, suites, signal)
   if (fault === undefined) return { directory, label, ownBench: false }
-  copy()
+  await copy()
   if (!hasHarness(directory))
     throw new Error(
       `${label} cannot be compared: this bench does not load on its code (${fault}), and its own is too old`

@@ -2,7 +2,8 @@ import { mkdirSync, mkdtempSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { type Asked, readArguments, usage } from "./Arguments.ts"
-import { commitOf, machine, type Watch, watchMachine } from "./Machine.ts"
+import { interruptedStatus, interruptSignal, wasInterrupted } from "./Interrupt.ts"
+import { commitOf, loadNow, machine, type Watch, watchMachine } from "./Machine.ts"
 import { heaviest } from "./Profile.ts"
 import { Progress } from "./Progress.ts"
 import { startReaper } from "./Reaper.ts"
@@ -24,16 +25,11 @@ const status = (text: string): void => {
   if (process.stdout.isTTY) process.stdout.write(`\r\u001B[2K${text}`)
 }
 
-const interrupt = new AbortController()
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => interrupt.abort())
-
-/** A run whose starter was killed ends as if interrupted, and does not go on unseen. */
-const starter = process.ppid
-setInterval(() => process.ppid !== starter && interrupt.abort(), 500).unref()
+const signal = interruptSignal()
 
 /**
- * A quick suite takes at most 90 s, stages and set-up included; a quick comparison aims at two minutes, and makes six rounds
- * at least.
+ * A quick suite takes at most 90 s, stages and set-up included; a quick comparison aims at two minutes of rounds, and makes
+ * six at least.
  */
 const quickMillis = 75_000
 const quickComparisonMillis = 105_000
@@ -52,7 +48,7 @@ const windowMillisOf = ({ against, size, windowMillis }: Asked): number =>
   windowMillis ?? (size === "full" ? 4_000 : against === undefined ? 1_500 : 1_200)
 
 /** The trees that are measured; the run's directory holds their copies. */
-const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
+const treesOf = async (asked: Asked, directory: string): Promise<ReadonlyArray<Tree>> => {
   if (asked.against === undefined)
     return [
       {
@@ -63,18 +59,34 @@ const treesOf = (asked: Asked, directory: string): ReadonlyArray<Tree> => {
     ]
   status("copying both trees")
   const names = asked.suites.map(({ name }) => name)
-  return [copyHere(join(directory, "here")), copyOther(asked.against, join(directory, "there"), names)]
+  return [
+    await copyHere(join(directory, "here"), signal),
+    await copyOther(asked.against, join(directory, "there"), names, signal)
+  ]
+}
+
+/** All that the suites of a command have in common. */
+interface Run {
+  readonly asked: Asked
+  readonly trees: ReadonlyArray<Tree>
+  /** before anything was started */
+  readonly load: number
 }
 
 /** Describes one suite's run before it starts. */
 const begin = async (
-  asked: Asked,
+  { asked, load, trees }: Run,
   suite: BenchSuite,
   patterns: ReadonlyArray<string>,
-  trees: ReadonlyArray<Tree>
+  warnings: ReadonlyArray<string>
 ) => {
   const { results, settings, size } = asked
-  const { cases, unavailable } = await choose(suite, { patterns, size, isComparison: trees.length > 1 })
+  const { cases, unavailable } = await choose(suite, {
+    patterns,
+    size,
+    signal,
+    isComparison: trees.length > 1
+  })
   const sides = trees.map(({ label }) => label)
   const at = new Date()
   const begun: Begun = {
@@ -87,7 +99,7 @@ const begin = async (
     size,
     windowMillis: windowMillisOf(asked),
     settings,
-    machine: machine(),
+    machine: machine(load),
     sides,
     cases: cases.map(({ baseline = false, group = "", inTurns = false, name }) => ({
       name,
@@ -95,7 +107,8 @@ const begin = async (
       baseline,
       inTurns
     })),
-    unavailable
+    unavailable,
+    warnings
   }
   return begun
 }
@@ -104,15 +117,14 @@ const begin = async (
 const prepare = async (suite: BenchSuite, { settings, size }: Begun, trees: ReadonlyArray<Tree>) => {
   const copies = trees.length > 1 ? trees.map(({ directory }) => join(directory, ".bench-data")) : []
   for (const copy of copies) mkdirSync(copy, { recursive: true })
-  return suite.prepare?.({ size, settings, copies, say })
+  return suite.prepare?.({ size, settings, copies, say, signal })
 }
 
 /** The rounds of a suite; each measurement is stored and shown as it ends. */
 const measure = async (
-  asked: Asked,
+  { asked, trees }: Run,
   suite: BenchSuite,
   begun: Begun,
-  trees: ReadonlyArray<Tree>,
   watch: Watch
 ): Promise<void> => {
   const { results } = asked
@@ -133,7 +145,7 @@ const measure = async (
     cases: begun.cases,
     sides: sides.length,
     rounds,
-    signal: interrupt.signal,
+    signal,
     open: (side) =>
       openApart(trees[side]?.directory ?? "", suite.name, {
         size,
@@ -159,26 +171,23 @@ const measure = async (
 }
 
 /** Runs a suite to its end, or to an interrupt or a fault, and prints the table of what was measured. */
-const runSuite = async (
-  asked: Asked,
-  { name, patterns }: Asked["suites"][number],
-  trees: ReadonlyArray<Tree>
-): Promise<void> => {
+const runSuite = async (run: Run, { name, patterns }: Asked["suites"][number]): Promise<void> => {
+  const { asked, trees } = run
   const { results } = asked
   const suite = await loadSuite(name)
   const watch = await watchMachine(1_000)
-  const begun = await begin(asked, suite, patterns, trees)
+  const begun = await begin(run, suite, patterns, watch.before)
   const file = append(results, begun.run, begun)
   let early: string | undefined
   try {
-    await measure(asked, suite, begun, trees, watch)
+    await measure(run, suite, begun, watch)
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    early = interrupt.signal.aborted ? "interrupted" : error.message
+    early = (await wasInterrupted(signal)) ? "interrupted" : error.message
     if (early !== "interrupted") process.exitCode = 1
   }
   const warnings = [
-    ...watch.warnings(),
+    ...watch.since(),
     ...trees.flatMap(({ label, ownBench }) => (ownBench ? [`${label} was measured by its own bench`] : []))
   ]
   const at = new Date().toISOString()
@@ -191,6 +200,7 @@ const runSuite = async (
 }
 
 const run = async (asked: Asked): Promise<void> => {
+  const load = loadNow()
   // Long enough to be in no other process's environment, and resolved: /tmp may be a link.
   const directory = realpathSync(mkdtempSync(join(tmpdir(), "signalbox-bench-run-")))
   const reaper = startReaper(directory)
@@ -198,14 +208,13 @@ const run = async (asked: Asked): Promise<void> => {
     mkdirSync(join(directory, "tmp"))
     process.env["TMPDIR"] = join(directory, "tmp")
     process.env["BENCH_PROBE"] = join(directory, "probes")
-    const trees = treesOf(asked, directory)
+    const trees = await treesOf(asked, directory)
     for (const suite of asked.suites) {
-      if (!interrupt.signal.aborted) await runSuite(asked, suite, trees)
+      if (!signal.aborted) await runSuite({ asked, trees, load }, suite)
     }
   } finally {
     await reaper.reap()
   }
-  if (interrupt.signal.aborted) process.exitCode = 130
 }
 
 const main = async (): Promise<void> => {
@@ -222,6 +231,8 @@ try {
   await main()
 } catch (error) {
   if (!(error instanceof Error)) throw error
-  console.error(error.message)
+  console.error((await wasInterrupted(signal)) ? "interrupted" : error.message)
   process.exitCode = process.exitCode ?? 1
 }
+// Where the reaper cannot look for processes, those that are left still hold the loop; they end with their connection.
+if (signal.aborted) process.exit(interruptedStatus)

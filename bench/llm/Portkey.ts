@@ -1,37 +1,48 @@
-import { execFileSync, spawn } from "node:child_process"
+import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { move, serverCore } from "#bench/harness/Cores.ts"
 import { freePort, root } from "#test/harness/ServerProcess.ts"
 import type { ForkedServer } from "#bench/harness/ForkedServer.ts"
 import { probed } from "#bench/harness/Meter.ts"
+import { Interrupted } from "#bench/harness/Interrupt.ts"
+import { needProgram } from "#bench/harness/Program.ts"
 import type { Size } from "#bench/harness/Suite.ts"
 
 /** The peer from npm, kept in a folder that git does not see. */
 const version = "1.15.2"
 const directory = join(root, ".runtime/peers", `portkey-${version}`)
-const entry = join(directory, "node_modules/@portkey-ai/gateway/build/start-server.js")
+const file = "node_modules/@portkey-ai/gateway/build/start-server.js"
+const entry = join(directory, file)
 
 /**
  * Portkey is @portkey-ai/gateway from npm with one change: its streams fail on Node 20 and later, so `mutableHeaders.mjs`
  * gives it responses whose headers can be set.
  */
 
+export const isPortkeyInstalled = (): boolean => existsSync(entry)
+
 /** Installs it where it is missing, which takes the network. */
-export const unavailablePortkey = (size: Size): string | undefined => {
-  if (existsSync(entry)) return undefined
+export const unavailablePortkey = async (size: Size, signal?: AbortSignal): Promise<string | undefined> => {
+  if (isPortkeyInstalled()) return undefined
   if (size === "tiny") return `@portkey-ai/gateway ${version} is not installed by a tiny run`
+  // npm takes half a package for a whole one: what was interrupted must not be found by the next run.
+  const unfinished = `${directory}.unfinished`
   try {
-    mkdirSync(directory, { recursive: true })
-    writeFileSync(join(directory, "package.json"), JSON.stringify({ private: true }))
+    for (const one of [unfinished, directory]) rmSync(one, { recursive: true, force: true })
+    mkdirSync(unfinished, { recursive: true })
+    writeFileSync(join(unfinished, "package.json"), JSON.stringify({ private: true }))
     const asked = ["install", "--no-audit", "--no-fund", "--ignore-scripts", `@portkey-ai/gateway@${version}`]
-    execFileSync("npm", asked, { cwd: directory, stdio: "pipe" })
+    await needProgram("npm", asked, { cwd: unfinished, signal })
+    if (!existsSync(join(unfinished, file))) return `@portkey-ai/gateway ${version} came without ${file}`
+    renameSync(unfinished, directory)
+    return undefined
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    if (!(error instanceof Error) || error instanceof Interrupted) throw error
+    return error.message
   }
-  return existsSync(entry) ? undefined : `@portkey-ai/gateway ${version} came without ${entry}`
 }
 
 const isListening = async (port: number): Promise<boolean> => {

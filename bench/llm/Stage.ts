@@ -2,7 +2,7 @@ import type { Stage, StageContext } from "#bench/harness/Suite.ts"
 import { load } from "#bench/harness/HttpLoad.ts"
 import { shapes } from "./Answers.ts"
 import { runCalls } from "./CallLoad.ts"
-import { unavailablePortkey } from "./Portkey.ts"
+import { isPortkeyInstalled } from "./Portkey.ts"
 import {
   requestTo,
   type StartedTarget,
@@ -37,12 +37,10 @@ const warm = async (target: Target): Promise<void> => {
 }
 
 /** Targets that a case of those that will run asks; each case's name begins with its target's. */
-const wanted = ({ cases, size }: StageContext): ReadonlyArray<TargetName> => {
+const wanted = ({ cases }: StageContext): ReadonlyArray<TargetName> => {
   const names = ["direct", "raw pipe", "ours", "Portkey"] as const
   return names.filter(
-    (name) =>
-      cases.some((one) => one.startsWith(name)) &&
-      (name !== "Portkey" || unavailablePortkey(size) === undefined)
+    (name) => cases.some((one) => one.startsWith(name)) && (name !== "Portkey" || isPortkeyInstalled())
   )
 }
 

@@ -34,7 +34,7 @@ const group = (
 const fullOnly = (cases: ReadonlyArray<BenchCase<Given>>): ReadonlyArray<BenchCase<Given>> =>
   cases.map((one) => ({
     ...one,
-    unavailable: (size) => (size === "quick" ? fullRunOnly : one.unavailable?.(size))
+    unavailable: (size, signal) => (size === "quick" ? fullRunOnly : one.unavailable?.(size, signal))
   }))
 
 export const suite: BenchSuite<Given> = {

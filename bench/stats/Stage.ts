@@ -1,6 +1,6 @@
-import { execFileSync } from "node:child_process"
-import { existsSync, readdirSync, rmSync } from "node:fs"
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { needProgram } from "#bench/harness/Program.ts"
 import type { PrepareContext, Settings, Stage, StageContext } from "#bench/harness/Suite.ts"
 import { dayMillis } from "#streams/analytics/EventTime.ts"
 import { createSite } from "#test/harness/ApiClient.ts"
@@ -57,25 +57,39 @@ const schemaOf = (tree: string): number =>
 const fillingTree = ({ copies }: PrepareContext): string =>
   copies.map((copy) => dirname(copy)).toSorted((a, b) => schemaOf(a) - schemaOf(b))[0] ?? root
 
-/** The directory of data kept between runs, ignored by git. */
+/** Data kept between runs; by default where git does not look. */
 const keptIn = ({ settings }: PrepareContext, tree: string): string => {
   const { days, events } = optionsOf({ settings }, "")
   const name = `stats-${events}-events-${days}-days-${schemaOf(tree)}-migrations`
-  return settings.data ?? join(root, ".runtime/bench", name)
+  return join(settings.data ?? join(root, ".runtime/bench"), name)
+}
+
+const isKept = (name: string): boolean => /^stats-\d+-events-\d+-days-\d+-migrations$/.test(name)
+
+/** Data of other sizes or schemas, that has ended too long ago or was never filled whole, goes. */
+const removeOld = (directory: string): void => {
+  for (const name of existsSync(directory) ? readdirSync(directory).filter(isKept) : []) {
+    const data = join(directory, name)
+    const end = endOf(data) ?? statSync(data).mtimeMs
+    if (Date.now() - end > oldestMillis) rmSync(data, { recursive: true, force: true })
+  }
 }
 
 /** By the program of that tree, in a process of its own. */
-const fill = (tree: string, { days, events }: FillOptions, data: string): void => {
+const fill = (
+  tree: string,
+  { days, events }: FillOptions,
+  data: string,
+  signal: AbortSignal
+): Promise<void> => {
   const options = ["--data", mergedIn(data), "--apart", apartIn(data), "--events", events, "--days", days]
-  execFileSync(process.execPath, [join(tree, "bench/stats/Fill.ts"), ...options.map(String)], {
-    cwd: tree,
-    stdio: ["ignore", "ignore", "inherit"]
-  })
+  const args = [join(tree, "bench/stats/Fill.ts"), ...options.map(String)]
+  return needProgram(process.execPath, args, { cwd: tree, signal, shows: "errors" })
 }
 
 /** Fills the kept data where it is missing or ended too long ago, and copies it for each side of a comparison. */
 export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Settings>> => {
-  const { copies, say, settings, size } = context
+  const { copies, say, settings, signal, size } = context
   if (size === "tiny") return [settings]
   const tree = fillingTree(context)
   const data = keptIn(context, tree)
@@ -86,12 +100,13 @@ export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Se
       `Filling ${data} with ${options.events.toLocaleString("en-US")} events; it is used again for 12 hours`
     )
     rmSync(data, { recursive: true, force: true })
+    removeOld(dirname(data))
     const startedAt = performance.now()
-    fill(tree, options, data)
+    await fill(tree, options, data, signal)
     say(`Filled in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   }
   // With owners: the embedded Postgres runs as an account of its own.
-  for (const copy of copies) execFileSync("cp", ["-a", `${data}/.`, copy])
+  for (const copy of copies) await needProgram("cp", ["-a", `${data}/.`, copy], { cwd: data, signal })
   return copies.length === 0 ? [{ ...settings, data }] : copies.map((copy) => ({ ...settings, data: copy }))
 }
 

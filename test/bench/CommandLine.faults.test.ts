@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import { readArguments } from "#bench/harness/Arguments.ts"
 import { storedRuns } from "#bench/harness/Store.ts"
+import { seededRandom } from "#test/harness/SeededRandom.ts"
 import { root } from "#test/harness/ServerProcess.ts"
 
 let directory = ""
@@ -29,6 +30,8 @@ const bench = (...args: ReadonlyArray<string>): Started => {
   const child = spawn(process.execPath, ["bench/harness/main.ts", ...args, "--results", results], {
     cwd: root,
     env: { ...process.env, TMPDIR: directory },
+    // A process group of its own, which can be interrupted as a terminal does it.
+    detached: true,
     stdio: ["ignore", "pipe", "pipe"]
   })
   let output = ""
@@ -36,18 +39,22 @@ const bench = (...args: ReadonlyArray<string>): Started => {
   return { child, output: () => output, code: once(child, "close").then(([code]) => code as number | null) }
 }
 
-/** Processes that were started with the test's directory as TMPDIR. */
+/** Processes that were started with the test's directory as TMPDIR, or work in it as the embedded Postgres does. */
 const running = (): ReadonlyArray<string> =>
   readdirSync("/proc").filter((pid) => {
     try {
       return (
-        /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, "latin1").includes(`TMPDIR=${directory}`)
+        /^\d+$/.test(pid) &&
+        (readFileSync(`/proc/${pid}/environ`, "latin1").includes(`TMPDIR=${directory}`) ||
+          readlinkSync(`/proc/${pid}/cwd`).startsWith(directory))
       )
     } catch {
       // Ended, or another user's.
       return false
     }
   })
+
+const commandOf = (pid: string): string => readFileSync(`/proc/${pid}/cmdline`, "latin1")
 
 /** A server and its warm-up take a minute and more on a machine that has other work. */
 const untilMillis = 240_000
@@ -59,6 +66,12 @@ const until = async (what: string, holds: () => boolean): Promise<void> => {
     await pause(50)
   }
 }
+
+const pressInterrupt = ({ pid = 0 }: ChildProcess): boolean => process.kill(-pid, "SIGINT")
+
+/** BENCH_KILLS sets how many runs are ended at random instants, BENCH_SEED repeats them. */
+const kills = Number(process.env["BENCH_KILLS"] ?? 4)
+const seed = Number(process.env["BENCH_SEED"] ?? Date.now() % 1_000_000)
 
 const measured = (): number => storedRuns(results)[0]?.ran.length ?? 0
 
@@ -118,6 +131,56 @@ describe("the command line of the bench", () => {
       assert.deepStrictEqual(readdirSync(directory), ["results"])
     }
   )
+
+  it(
+    `keeps what was measured and leaves nothing behind, whenever it is ended (${kills} times)`,
+    {
+      timeout: 120_000 + kills * 60_000
+    },
+    async () => {
+      const random = seededRandom(seed)
+      const asked = ["ingest", "durable", "--quick", "--rounds", "500", "--seconds", "0.2"]
+      for (let kill = 0; kill < kills; kill++) {
+        const isComparison = random() < 0.5
+        const { child, code, output } = bench(...asked, ...(isComparison ? ["--against", "HEAD"] : []))
+        const isKilled = random() < 0.5
+        await pause(30_000 * random() ** 2)
+        const before = measured()
+        const at = `BENCH_SEED=${seed}, kill ${kill}, ${isKilled ? "SIGKILL" : "SIGINT"}\n`
+        if (isKilled) child.kill("SIGKILL")
+        else pressInterrupt(child)
+        assert.strictEqual(await code, isKilled ? null : 130, at + output())
+        await until(`${at}everything has ended`, () => running().length === 0)
+        await until(`${at}the run's directory is removed`, () =>
+          readdirSync(directory).every((name) => name === "results")
+        )
+        assert.isAtLeast(measured(), before, at)
+        const [stored] = storedRuns(results)
+        if (!isKilled && stored !== undefined) {
+          assert.strictEqual(stored.ended?.early, "interrupted", at)
+          assert.include(output(), "This run ended early: interrupted.", at)
+        }
+        assert.notMatch(output(), /^ +at /m, `${at}a stack trace`)
+        rmSync(results, { recursive: true, force: true })
+      }
+    }
+  )
+
+  it("ends at once when it is interrupted a second time", slow, async () => {
+    const { child, code, output } = bench("ingest", "durable", "--quick", "--seconds", "60")
+    await until("a server", () => running().length > 3)
+    // It cannot be left in an orderly way, nor reaped.
+    const [reaper] = running().filter((pid) => commandOf(pid).includes("Reaper.ts"))
+    process.kill(Number(reaper), "SIGSTOP")
+    pressInterrupt(child)
+    await until("the table", () => output().includes("This run ended early: interrupted."))
+    await pause(600)
+    assert.isNull(child.exitCode)
+    pressInterrupt(child)
+    assert.strictEqual(await code, 130, output())
+    process.kill(Number(reaper), "SIGCONT")
+    await until("everything has ended", () => running().length === 0)
+  })
 
   it("loses no finished measurement to kill -9 and leaves no process behind", slow, async () => {
     const { child, code } = bench("ingest", "durable", "--quick", "--rounds", "500", "--seconds", "0.2")

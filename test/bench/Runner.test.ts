@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
-import { Interrupted } from "#bench/harness/Runner.ts"
-import { comparison, table } from "#bench/harness/Report.ts"
+import { Interrupted } from "#bench/harness/Interrupt.ts"
+import { comparison, listing, table } from "#bench/harness/Report.ts"
 import { type BenchSuite, latencyOf } from "#bench/harness/Suite.ts"
 import { differencesOf, disagreements, summarize, usesOf } from "#bench/harness/Summary.ts"
 import { runTiny } from "./TinyRun.ts"
@@ -95,6 +95,22 @@ describe("a run", () => {
     happened.length = 0
     assert.strictEqual((await failure(runTiny(staged(true), options))).message, "it fails")
     assert.deepStrictEqual(happened, [setUp, 'a {"port":1}', "left"])
+  })
+
+  it("leaves the side that was opened where the other one cannot be", async () => {
+    const happened: Array<string> = []
+    let opened = 0
+    const broken: BenchSuite = {
+      ...suite,
+      stage: async () => {
+        if (opened++ === 1) throw new Error("it does not open")
+        happened.push("opened")
+        return { given: undefined, leave: async () => void happened.push("left") }
+      }
+    }
+    const { message } = await failure(runTiny(broken, { rounds: 1, sides: 2, patterns: ["ours"] }))
+    assert.strictEqual(message, "it does not open")
+    assert.deepStrictEqual(happened, ["opened", "left"])
   })
 
   it("ends at once when it is interrupted, with everything measured until then", async () => {
@@ -236,11 +252,30 @@ describe("a table", () => {
 
   it("of two stored runs compares them, and doubts what does not compare", async () => {
     const first = await runTiny(suite, { rounds: 3 })
-    const other = { ...first, begun: { ...first.begun, size: "full" as const } }
+    const { begun } = first
+    const versions = { ...begun.machine.versions, undici: "0.0.1" }
+    const changes = { windowMillis: 5, settings: { events: 7 }, machine: { ...begun.machine, versions } }
+    const early = `the server did not start:\n${"a line of its log\n".repeat(50)}`
+    const other = {
+      ...first,
+      begun: { ...begun, ...changes, size: "full" as const, warnings: ["it was busy"] },
+      ended: { kind: "ended" as const, at: begun.at, warnings: [], early }
+    }
     const text = comparison(first, other)
     assert.match(text, /ours .* within the noise/)
     assert.include(text, "Welch's t-test")
-    assert.include(text, "Warning: one is a tiny run, the other a full run")
+    const warnings = text.split("\n").filter((line) => line.startsWith("Warning: "))
+    assert.deepStrictEqual(warnings, [
+      "Warning: one is a tiny run, the other a full run",
+      "Warning: their windows are not as long as each other",
+      "Warning: their settings differ",
+      "Warning: they ran with other versions of undici",
+      "Warning: a-run ended early",
+      "Warning: a-run: it was busy"
+    ])
+    assert.include(table(other), "window 0.005 s; events 7; load before it 0.00")
+    assert.include(table(other), "This run ended early: the server did not start:. The table")
+    assert.lengthOf(listing([first, other]).split("\n"), 3)
   })
 })
 

@@ -50,7 +50,7 @@ export const runTiny = async (suite: BenchSuite, options: TinyOptions): Promise<
       size,
       windowMillis,
       settings,
-      machine: machine(),
+      machine: machine(0),
       sides: Array.from({ length: sides }, (_, side) => `commit-${side}`),
       cases: stored,
       unavailable
