@@ -1,7 +1,7 @@
 import { Effect, Exit, Predicate } from "effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { ServiceUnavailable } from "#schemas/core/Problem.ts"
-import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 
 /** A statement that takes longer means a Postgres that hangs: the caller gets an error instead of waiting. */
 const statementTimeoutMillis = 5_000

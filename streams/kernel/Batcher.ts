@@ -65,7 +65,8 @@ export const run = (options: BatcherOptions): Effect.Effect<Batcher, never, Scop
       Effect.gen(function* () {
         loop.terminate()
         yield* Effect.timeoutOption(Fiber.await(fiber), options.drainMillis ?? 5000)
-        yield* Fiber.interrupt(fiber)
+        // A call that cannot be interrupted must not hold up the end.
+        yield* Effect.timeoutOption(Fiber.interrupt(fiber), interruptMillis)
       })
     )
     return {
@@ -74,6 +75,8 @@ export const run = (options: BatcherOptions): Effect.Effect<Batcher, never, Scop
       quarantine: loop.quarantine
     }
   })
+
+const interruptMillis = 1000
 
 /** Ends the loop: the rest stays in the log for the next process. */
 type Closing = "closing"

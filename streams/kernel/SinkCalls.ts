@@ -1,9 +1,11 @@
 import { Effect, Semaphore } from "effect"
+import { abandonedAfter } from "./AbandonedAfter.ts"
 import { SinkRefused, SinkUnavailable, type Sink, type SinkBatch } from "./Sink.ts"
 
 /**
  * The sink as the batcher calls it: one call at a time, none for longer than the timeout, and a defect is a refusal: the
- * sink tripped over something that it was given. Refusals are answered, outages fail.
+ * sink tripped over something that it was given. Refusals are answered, outages fail. A call that is given up may still have
+ * its effect, later: a COMMIT that is not answered cannot be interrupted.
  */
 export class SinkCalls {
   readonly #sink: Sink
@@ -27,17 +29,17 @@ export class SinkCalls {
   #bounded(
     call: Effect.Effect<void, SinkUnavailable | SinkRefused>
   ): Effect.Effect<SinkRefused | undefined, SinkUnavailable> {
-    return call.pipe(
+    const judged = call.pipe(
       Effect.as(undefined),
       Effect.catchDefect((cause) =>
         Effect.fail(new SinkRefused({ problem: "it threw", cause, blames: "unknown" }))
       ),
-      Effect.catchTag("SinkRefused", (refused) => Effect.succeed(refused)),
-      Effect.timeoutOrElse({
-        duration: this.#timeoutMillis,
-        orElse: () =>
-          Effect.fail(new SinkUnavailable({ problem: "it did not answer in time", cause: undefined }))
-      }),
+      Effect.catchTag("SinkRefused", (refused) => Effect.succeed(refused))
+    )
+    return abandonedAfter(judged, this.#timeoutMillis).pipe(
+      Effect.catchTag("TimeoutError", () =>
+        Effect.fail(new SinkUnavailable({ problem: "it did not answer in time", cause: undefined }))
+      ),
       this.#oneAtATime.withPermits(1)
     )
   }

@@ -3,7 +3,7 @@ import { afterAll } from "vitest"
 import { wireTo } from "./ServerStores.ts"
 import type { TcpProxy } from "./TcpProxy.ts"
 
-export interface PostgresWire extends Pick<TcpProxy, "breakWire" | "mend"> {
+export interface PostgresWire extends Pick<TcpProxy, "breakWire" | "mend" | "lose"> {
   /** Opens the wire to this database and answers the URL through it, as TestServer.own and TestStores.layerWith take it. */
   readonly wire: (databaseUrl: string) => Promise<string>
   /** Likewise, but the layer itself does not pass the wire. */
@@ -34,6 +34,7 @@ export const postgresWire = (): PostgresWire => {
     url: () => opened().url,
     breakWire,
     mend,
+    lose: () => opened().wire.lose(),
     cut: (way) =>
       Effect.acquireRelease(
         Effect.sync(() => breakWire(way)),

@@ -9,6 +9,8 @@ export interface TcpProxy {
    */
   readonly breakWire: (way: "refuse" | "stall" | "mute") => void
   readonly mend: () => void
+  /** The connections that are open now are lost for ever, and say so to nobody: requests arrive, and no answer comes. */
+  readonly lose: () => void
   readonly close: () => Promise<void>
 }
 
@@ -17,6 +19,7 @@ export const startProxy = async (target: {
   readonly port: number
 }): Promise<TcpProxy> => {
   const pairs = new Set<readonly [Socket, Socket]>()
+  const lost = new Set<readonly [Socket, Socket]>()
   let way: "open" | "refuse" | "stall" | "mute" = "open"
 
   const server = createServer((inside) => {
@@ -26,6 +29,7 @@ export const startProxy = async (target: {
     pairs.add(pair)
     const drop = (): void => {
       pairs.delete(pair)
+      lost.delete(pair)
       inside.destroy()
       outside.destroy()
     }
@@ -65,10 +69,17 @@ export const startProxy = async (target: {
       way = "open"
       for (const pair of pairs) for (const socket of pair) socket.resume()
     },
+    lose: () => {
+      for (const pair of pairs) {
+        lost.add(pair)
+        pairs.delete(pair)
+        pair[1].pause()
+      }
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
-        for (const pair of pairs) for (const socket of pair) socket.destroy()
+        for (const pair of [...pairs, ...lost]) for (const socket of pair) socket.destroy()
       })
   }
 }

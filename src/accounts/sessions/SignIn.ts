@@ -4,7 +4,7 @@ import { SignIn } from "#schemas/accounts/SessionApi.ts"
 import type { Metering } from "#schemas/core/Authorization.ts"
 import { Forbidden, Unauthorized } from "#schemas/core/Problem.ts"
 import { AppConfig } from "#src/Config.ts"
-import { storeAway } from "#src/http/StoreAway.ts"
+import { storeAway, storeAwayAbandoned } from "#src/http/StoreAway.ts"
 import { Admission, anyKey, foreignPage, invalidKey } from "../Admission.ts"
 import { Credentials } from "../Credentials.ts"
 import { makeBrowserRequest, makeSessionCookie } from "./SessionCookie.ts"
@@ -31,7 +31,7 @@ export const makeSignIn = Effect.gen(function* () {
       refusal ?? (key.kind === "session" ? Forbidden.of("A session opens no other; use a key") : undefined)
     admission.record(key, problem?.status ?? 201)
     return problem === undefined
-      ? yield* storeAway(sessions.openByKey(key.ownerId, key.keyId))
+      ? yield* storeAwayAbandoned(sessions.openByKey(key.ownerId, key.keyId))
       : yield* problem
   })
 
@@ -42,7 +42,7 @@ export const makeSignIn = Effect.gen(function* () {
     const opened =
       authorization !== "" || ticket === undefined
         ? yield* byKey(authorization, request)
-        : yield* storeAway(sessions.openByTicket(ticket))
+        : yield* storeAwayAbandoned(sessions.openByTicket(ticket))
     if (opened === undefined) return yield* badTicket()
     const former = cookie.valueIn(browser) ?? ""
     const holder = yield* storeAway(credentials.authenticateCookie(former))

@@ -21,7 +21,7 @@ export const layer = Layer.effectDiscard(
       )
     )
     /** A claim restarts the work that was under way. */
-    const adopt = Effect.flatMap(sweep.abandoned, (ids) =>
+    const adopt = Effect.flatMap(Effect.timeout(sweep.abandoned, limits.agentStoreMillis), (ids) =>
       Effect.forEach(
         ids.filter((id) => homes.isHere(id)),
         (id) =>
@@ -38,7 +38,8 @@ export const layer = Layer.effectDiscard(
           Schedule.spaced(everyMillis)
         )
       )
-    yield* care("said to live", touch, limits.agentTouchMillis)
+    // One answer that is lost must not be the last sign of life.
+    yield* care("said to live", Effect.timeout(touch, limits.agentTouchMillis), limits.agentTouchMillis)
     yield* care("taken over", adopt, limits.agentAdoptMillis)
     yield* care("let go", sessions.sweep, limits.agentAdoptMillis)
   })

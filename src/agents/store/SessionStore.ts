@@ -15,7 +15,7 @@ import { type ClaimAsk, claimsOf } from "./SessionClaims.ts"
 import { type NewSession, SessionCreates } from "./SessionCreates.ts"
 import { encode, type EncodedWrite, SessionWrites } from "./SessionWrites.ts"
 import { readAnnounced, readRecent } from "./StepReads.ts"
-import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 
 /**
  * Sessions and steps in Postgres. Asks of one moment go there in one statement, one of each kind at a time: 19,000

@@ -7,7 +7,7 @@ import type { Step } from "#streams/agents/Step.ts"
 import { type BatchFailure, isGone } from "./BatchQueue.ts"
 import { rowsText, stateColumns, stateDefinition, stateRow } from "./SessionColumns.ts"
 import { contentOf } from "./StepReads.ts"
-import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 
 /** A write with its steps as they are stored. */
 export interface EncodedWrite extends SessionWrite {

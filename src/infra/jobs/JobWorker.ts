@@ -1,6 +1,7 @@
 import { Cause, Effect, Exit, Fiber, Option, Schedule, Schema, Semaphore } from "effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { SqlError } from "effect/sql/SqlError"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 import type { Limits } from "#src/Limits.ts"
 import { again, backoffMillis, dead, type Job, later, type Outcome, type Queue } from "./Job.ts"
 import { type Claimed, JobStore, type Settlement } from "./JobStore.ts"
@@ -223,7 +224,7 @@ export class JobWorker<P> {
 
   /** A connection that hangs must not stop the loop: after a lease nothing that it answers would hold. */
   private bounded<A>(statement: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError | Cause.TimeoutError> {
-    return Effect.timeout(statement, this.limits.jobLeaseMillis)
+    return abandonedAfter(statement, this.limits.jobLeaseMillis)
   }
 
   private wait(millis: number): Effect.Effect<void> {
@@ -326,8 +327,9 @@ export class JobWorker<P> {
       if (!held.has(attempt.epoch)) return yield* new LeaseLost()
       yield* change
     })
+    // A connection that hangs must not keep its place among the few that change something.
     return this.changing
-      .withPermits(1)(this.sql.withTransaction(once))
+      .withPermits(1)(abandonedAfter(this.sql.withTransaction(once), this.options.attemptMillis))
       .pipe(
         // A lane that another transaction has locked is waited for without a connection, and in no other end's way.
         Effect.retry({ while: isLockTimeout, schedule: Schedule.spaced(this.limits.jobBlockedMillis) }),

@@ -1,6 +1,6 @@
 import { Array, Effect, Exit } from "effect"
 import { TimeoutError } from "effect/Cause"
-import { abandonedAfter } from "./AbandonedAfter.ts"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 
 interface Asked<A, B, E> {
   readonly ask: A

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { Context, Effect, Layer, Random, Schedule, Schema } from "effect"
+import { type Cause, Context, Effect, Layer, Random, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
@@ -77,7 +77,8 @@ export class Idempotency extends Context.Service<
     Effect.gen(function* () {
       const { limits } = yield* AppConfig
       const store = new Store(yield* SqlClient, limits)
-      const renew = logged("Claims could not be renewed", store.renew)
+      const renewed = Effect.timeout(store.renew, limits.idempotencyBeatMillis)
+      const renew = logged("Claims could not be renewed", renewed)
       yield* Effect.forkScoped(Effect.repeat(renew, Schedule.spaced(limits.idempotencyBeatMillis)))
       return store
     })
@@ -86,8 +87,10 @@ export class Idempotency extends Context.Service<
 
 const conflict = (problem: string) => Conflict.of(problem, { code: "idempotency_conflict" })
 
-const logged = (problem: string, effect: Effect.Effect<unknown, SqlError>): Effect.Effect<void> =>
-  Effect.catch(Effect.asVoid(effect), (error) => Effect.logWarning(problem, error))
+const logged = (
+  problem: string,
+  effect: Effect.Effect<unknown, SqlError | Cause.TimeoutError>
+): Effect.Effect<void> => Effect.catch(Effect.asVoid(effect), (error) => Effect.logWarning(problem, error))
 
 interface Row {
   readonly request_hash: Uint8Array

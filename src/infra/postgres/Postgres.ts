@@ -37,6 +37,8 @@ const clientLayer = (
     applicationName: "signalbox",
     maxConnections: limits.postgresConnections,
     connectTimeout: limits.postgresConnectMillis,
+    // An answer may be lost with the host or the NAT on its way: a connection that only waits would never hear of it.
+    keepAlive: limits.postgresKeepAliveMillis,
     types: typesWithXid8()
   })
 

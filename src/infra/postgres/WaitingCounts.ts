@@ -1,5 +1,6 @@
 import { Effect, type Scope, Semaphore } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { ConnectionError, SqlError } from "effect/sql/SqlError"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 
 interface WaitingCountsOptions<Count> {
   /** the beginning of its lines in the log, such as "request counts" */
@@ -16,6 +17,9 @@ export interface WaitingCounts<Count> {
   /** Writes what waits. A reader that comes while counts are on their way waits for them: else they would be in neither place. */
   readonly flush: Effect.Effect<void, SqlError>
 }
+
+/** A connection that hangs must not keep all later counts. */
+const writeMillis = 10_000
 
 /**
  * Counts that are gathered in memory and added to Postgres every so often: a crash loses that much. While Postgres is away
@@ -40,7 +44,12 @@ export const make = Effect.fnUntraced(function* <Count>({
     const counts = waiting
     waiting = new Map()
     const putBack = Effect.sync(() => counts.forEach((count, key) => add(key, count)))
-    return Effect.onError(write(counts), () => putBack)
+    return abandonedAfter(write(counts), writeMillis).pipe(
+      Effect.catchTag("TimeoutError", (cause) =>
+        Effect.fail(new SqlError({ reason: new ConnectionError({ cause }) }))
+      ),
+      Effect.onError(() => putBack)
+    )
   }).pipe(oneAtATime.withPermits(1))
   const flushOrWait = Effect.matchEffect(flush, {
     onSuccess: () => {

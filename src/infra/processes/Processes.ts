@@ -42,12 +42,14 @@ export class Processes extends Context.Service<
       yield* Effect.andThen(beat, forget)
       // Its work need not wait until it counts as dead.
       yield* Effect.addFinalizer(() =>
-        Effect.catch(sql`DELETE FROM processes WHERE id = ${id}`, (error) =>
-          Effect.logWarning("Work of this process is taken over when it counts as dead", error)
+        Effect.catch(
+          Effect.timeout(sql`DELETE FROM processes WHERE id = ${id}`, limits.processBeatMillis),
+          (error) => Effect.logWarning("Work of this process is taken over when it counts as dead", error)
         )
       )
+      // One answer that is lost must not be the last sign of life.
       const every = (effect: Effect.Effect<unknown, SqlError>, millis: number) =>
-        effect.pipe(
+        Effect.timeout(effect, limits.processBeatMillis).pipe(
           Effect.catch((error) => Effect.logDebug("No sign of life could be given", error)),
           Effect.repeat(Schedule.spaced(millis)),
           Effect.delay(millis),

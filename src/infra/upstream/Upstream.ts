@@ -65,7 +65,10 @@ export class Upstream extends Context.Service<
               connections: limits.upstreamConnections + spareConnections,
               connect: { timeout: limits.upstreamConnectMillis },
               headersTimeout: 0,
-              bodyTimeout: 0
+              bodyTimeout: 0,
+              // A connection of HTTP/2 that is dead would be asked by a hundred calls at a time, for minutes: without those
+              // timeouts undici does not look after it. With HTTP/1.1 a call that is given up ends its own.
+              allowH2: false
             })
         ),
         (open) => Effect.promise(() => open.destroy())

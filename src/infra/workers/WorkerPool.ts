@@ -74,7 +74,18 @@ export class WorkerPool {
     while (this.#isFree()) {
       const job = this.#waiting.shift((one) => this.#mayBegin(one))
       if (job === undefined) return
+      this.#begin(job)
+    }
+  }
+
+  /** The system may have no file or memory left for a worker: that costs this job, and nobody else's. */
+  #begin(job: Job): void {
+    try {
       this.#workerFor(job.kind).take(job)
+    } catch (error) {
+      const problem = `no worker could be started: ${error instanceof Error ? error.message : String(error)}`
+      // The pool is amid its turn.
+      queueMicrotask(() => job.done({ reason: "failed", problem }))
     }
   }
 

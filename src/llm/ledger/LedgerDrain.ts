@@ -27,8 +27,10 @@ export class LedgerDrain extends Context.Service<
       const store = yield* LimitStore
       let isSettled = false
       yield* Effect.addFinalizer(() =>
-        Effect.catch(isSettled ? store.release : Effect.void, (error) =>
-          Effect.logWarning("leases stay until the next start, or until others give them up", error)
+        Effect.catch(
+          isSettled ? Effect.timeout(store.release, limits.settlementWriteMillis) : Effect.void,
+          (error) =>
+            Effect.logWarning("leases stay until the next start, or until others give them up", error)
         )
       )
       const { flush } = yield* Drain.make({

@@ -11,7 +11,7 @@ import {
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
 import { CallLog } from "#src/llm/usage/CallLog.ts"
-import { abandonedAfter } from "#src/infra/postgres/AbandonedAfter.ts"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 import { Listener } from "#src/infra/postgres/Listener.ts"
 import { LeaseBook } from "./LeaseBook.ts"
 
@@ -73,8 +73,11 @@ const make = Effect.fnUntraced(function* (owner: string) {
   const store = new Store(owner, sql, limits, () => clock.currentTimeMillisUnsafe())
   yield* store.heartbeat
   const fork = (effect: Effect.Effect<void>) => Effect.forkScoped(Effect.forever(effect))
-  const often = (effect: Effect.Effect<unknown, SqlError>, everyMillis: number) =>
-    fork(Effect.delay(Effect.asVoid(Effect.orElseSucceed(effect, () => undefined)), everyMillis))
+  // One answer that is lost must not be the last sign of life.
+  const often = (effect: Effect.Effect<unknown, SqlError>, everyMillis: number) => {
+    const once = Effect.orElseSucceed(Effect.timeout(effect, everyMillis), () => undefined)
+    return fork(Effect.delay(Effect.asVoid(once), everyMillis))
+  }
   yield* fork(store.settleUp)
   yield* often(store.heartbeat, limits.ledgerHeartbeatMillis)
   yield* often(store.sweep, limits.ledgerSweepEveryMillis)

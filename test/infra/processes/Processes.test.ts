@@ -7,6 +7,7 @@ import { migrate } from "#src/infra/postgres/Migrations.ts"
 import { postgresMigrations } from "#src/Migrations.ts"
 import { type Limits, limits } from "#src/Limits.ts"
 import { eventually } from "#test/harness/Eventually.ts"
+import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
 const live = { excludeTestServices: true, timeout: 60_000 } as const
@@ -118,6 +119,26 @@ layer(TestStores.layer, live)("server processes", (it) => {
       yield* processOf({})
       assert.isUndefined(yield* rowOf("prc_old"))
       assert.isDefined(yield* rowOf("prc_silent"))
+    }).pipe(Effect.scoped)
+  )
+})
+
+const postgres = postgresWire()
+
+layer(TestStores.layerWith({}, postgres.wire), live)("a server process whose connections are lost", (it) => {
+  it.effect("goes on to note that it is alive, by others", () =>
+    Effect.gen(function* () {
+      const { alive, id } = yield* processOf({}, { processBeatMillis: 300 })
+      postgres.lose()
+      yield* Effect.sleep(400)
+      yield* eventually(
+        "it notes it again",
+        Effect.gen(function* () {
+          yield* Effect.timeout(setSilent(id, 30), 1_000)
+          yield* Effect.sleep(1_000)
+          return (yield* Effect.timeout(alive([id]), 1_000)).has(id)
+        })
+      )
     }).pipe(Effect.scoped)
   )
 })

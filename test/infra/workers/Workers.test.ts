@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer } from "effect"
 import { AppConfig } from "#src/Config.ts"
 import type { JobKind } from "#src/infra/workers/Job.ts"
-import { FairQueue } from "#src/infra/workers/WorkerPool.ts"
+import { startRunner } from "#src/infra/workers/Runners.ts"
+import { FairQueue, WorkerPool } from "#src/infra/workers/WorkerPool.ts"
 import { JobNotDone, Workers } from "#src/infra/workers/Workers.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import type { TestAsk } from "./TestJobs.ts"
@@ -209,5 +210,32 @@ describe("work beside the event loop", () => {
       ...Array.from({ length: 4 }, () => queue.shift())
     ]
     assert.deepStrictEqual(all, [4, "a3", "b1", "a1", "a4", undefined])
+  })
+})
+
+describe("a worker that cannot be started", () => {
+  it("costs the job that it was for, and no other", async () => {
+    let isFirst = true
+    const workers = new WorkerPool({
+      start: (kind, listener) => {
+        if (!isFirst) return startRunner(kind, listener)
+        isFirst = false
+        throw new Error("EMFILE")
+      },
+      workers: 1,
+      waitingMax: 10,
+      startMillis: 30_000,
+      leaveMillis: 1_000,
+      idleMillis: 1_000
+    })
+    const result = (value: number) =>
+      new Promise((done) =>
+        workers.run({ kind: inThread, owner: "one", ask: { _tag: "Echo", value }, transfer: [], done })
+      )
+    assert.deepStrictEqual(await Promise.all([result(1), result(2)]), [
+      { reason: "failed", problem: "no worker could be started: EMFILE" },
+      { _tag: "Done", result: 2 }
+    ])
+    await workers.stop()
   })
 })

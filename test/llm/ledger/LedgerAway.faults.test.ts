@@ -24,7 +24,14 @@ const stores = LedgerCheck.layer.pipe(
   Layer.provideMerge(ledgerLayer),
   Layer.provideMerge(
     TestStores.layerWith(
-      { limits: { ledgerGrantMillis: 500, ledgerIdleMillis: 500, retryMaxMillis: 500 } },
+      {
+        limits: {
+          ledgerGrantMillis: 500,
+          ledgerIdleMillis: 500,
+          retryMaxMillis: 500,
+          settlementWriteMillis: 1_000
+        }
+      },
       postgres.wire
     )
   )
@@ -76,6 +83,25 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
       }).pipe(Effect.scoped)
     )
   }
+
+  it.effect("what was on connections that are lost, and say so to nobody, is booked by others", () =>
+    Effect.gen(function* () {
+      const ledger = yield* Ledger
+      const { append } = yield* CallLog
+      const { ask, key, user } = yield* someone(100)
+      const call = (admission: Effect.Success<ReturnType<typeof ledger.admit>>) =>
+        append(recordOf(user, key, admission.settle({ cost: dollars(0.1), tokens: 100 })))
+      call(yield* ledger.admit(ask))
+      yield* Effect.flatMap(Ledger, ({ flush }) => flush)
+      // One is amid its transaction, the others wait.
+      for (let count = 0; count < 20; count++) {
+        const admission = yield* Effect.retry(ledger.admit(ask), Schedule.spaced(50))
+        call(admission)
+        if (count === 10) postgres.lose()
+      }
+      yield* comesBack(user, dollars(0.1) * 21n)
+    }).pipe(Effect.scoped)
+  )
 
   it.effect("a line of calls is told at once, not one by one", () =>
     Effect.gen(function* () {
