@@ -86,8 +86,12 @@ describeWith(chromiumPresent, "uploads in the console, in Chromium,", () => {
     requests
       .filter((request) => request.method() === "PATCH" && request.url().includes("/api/uploads/"))
       .map((request) => Number(request.headers()["upload-offset"]))
+  /** The last words of the list are in the error. */
   const isDone = (page: Page, words: string): Promise<void> =>
-    page.locator(".uploads").getByText(words).waitFor()
+    until(`the list says "${words}"`, async () => {
+      const shown = (await page.locator(".uploads").allInnerTexts()).join()
+      return shown.includes(words) ? undefined : shown
+    })
 
   /** Uploads a file slowly, and leaves the page when the server has some of it. */
   const leaveInTheMiddle = async (

@@ -176,7 +176,7 @@ layer(direct, live)(`${dead} mails to a domain that is dead`, (it) => {
         // Further ones have their turn from the beginning: they do not all come due at once, to be refused.
         const [late = ""] = yield* toDead(campaign, 0)
         const sql = yield* SqlClient
-        const begins = yield* sql<{ isLater: boolean }>`SELECT not_before > jobs_now() AS "isLater" FROM jobs
+        const begins = yield* sql<{ isLater: boolean }>`SELECT not_before > offered_at AS "isLater" FROM jobs
           WHERE queue = 'mail' AND payload ->> 'message' = ${late}`
         assert.strictEqual(begins.filter(({ isLater }) => isLater).length, recipientsMax)
         const before = sink.accepted.length

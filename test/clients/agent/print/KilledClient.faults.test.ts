@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, statSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { agentLimits } from "#schemas/agents/AgentLimits.ts"
@@ -55,9 +55,10 @@ const inHome = (command: string, use: (server: ScriptedServer, home: Home) => Pr
     }
   })
 
-/** Waits for what another process does to the disk. */
-const untilThere = async (path: string): Promise<void> => {
-  while (!existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 10))
+/** Waits for what another process writes: a shell makes the file before it does. */
+const untilWritten = async (path: string): Promise<void> => {
+  while (!existsSync(path) || statSync(path).size === 0)
+    await new Promise((resolve) => setTimeout(resolve, 10))
 }
 
 describe("a client that is killed", () => {
@@ -85,7 +86,7 @@ describe("a client that is killed", () => {
   it("while a call runs says that its outcome is unknown, and does not make it again", () =>
     inHome(`${note}; sleep 30`, async (server, home) => {
       const agent = startAgent(home, allowed)
-      await untilThere(join(home.workspace, "log"))
+      await untilWritten(join(home.workspace, "log"))
       await killed(agent)
       const test = await resumed(server, home)
       assert.deepStrictEqual(test.runs, [])
