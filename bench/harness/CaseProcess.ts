@@ -56,7 +56,7 @@ const serve = (): void => {
       process.send?.({ measured } satisfies CaseAnswer, () => process.exit(0))
     }
     answer().catch((error: unknown) => {
-      // What an interrupt has ended is no fault.
+      // A fault that an interrupt brings is none.
       if (!isInterrupted) console.error(error)
       process.exit(1)
     })

@@ -33,7 +33,7 @@ process.on("message", (command: HostCommand | TurnGrant) => {
       if (command.do === "leave") process.exit(0)
     })
   obey(command).then(answer, (error: unknown) => {
-    // What an interrupt has ended is no fault.
+    // A fault that an interrupt brings is none.
     if (!isInterrupted) console.error(error)
     answer({ ok: false, message: error instanceof Error ? error.message : String(error) })
   })
