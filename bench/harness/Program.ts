@@ -12,7 +12,7 @@ interface ProgramOptions {
 interface ProgramEnd {
   /** its exit code, or the signal that ended it */
   readonly end: number | string | null
-  /** what it wrote to stderr, unless that was shown */
+  /** its stderr, unless that was shown */
   readonly errors: string
 }
 

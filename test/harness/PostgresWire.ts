@@ -3,13 +3,15 @@ import { afterAll } from "vitest"
 import { wireTo } from "./ServerStores.ts"
 import type { TcpProxy } from "./TcpProxy.ts"
 
-export interface PostgresWire extends Pick<TcpProxy, "breakWire" | "mend" | "lose"> {
+export interface PostgresWire extends Pick<TcpProxy, "breakWire" | "mend"> {
   /** Opens the wire to this database and answers the URL through it, as TestServer.own and TestStores.layerWith take it. */
   readonly wire: (databaseUrl: string) => Promise<string>
   /** Likewise, but the layer itself does not pass the wire. */
   readonly beside: (databaseUrl: string) => Promise<string>
   /** the URL through the open wire */
   readonly url: () => string
+  /** Loses the connections that are open now, until the test ends: a pool waits for statements on them before it closes. */
+  readonly lost: Effect.Effect<void, never, Scope.Scope>
   /** Breaks the wire until the test mends it, or ends. */
   readonly cut: (way: Parameters<TcpProxy["breakWire"]>[0]) => Effect.Effect<void, never, Scope.Scope>
 }
@@ -34,7 +36,12 @@ export const postgresWire = (): PostgresWire => {
     url: () => opened().url,
     breakWire,
     mend,
-    lose: () => opened().wire.lose(),
+    lost: Effect.asVoid(
+      Effect.acquireRelease(
+        Effect.sync(() => opened().wire.lose()),
+        (end) => Effect.sync(end)
+      )
+    ),
     cut: (way) =>
       Effect.acquireRelease(
         Effect.sync(() => breakWire(way)),
