@@ -11,6 +11,8 @@ export const storeLimits = {
   postgresConnectMillis: 20_000,
   /** a connection that is silent for so long is asked by TCP, and ends some 10 s later where nobody answers */
   postgresKeepAliveMillis: 10_000,
+  /** at the end of the server */
+  postgresEndMillis: 10_000,
   /** how long a start waits for a Postgres that does not answer yet */
   postgresStartMillis: 30_000,
   /** shared buffers of the embedded Postgres */

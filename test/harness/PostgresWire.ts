@@ -10,8 +10,8 @@ export interface PostgresWire extends Pick<TcpProxy, "breakWire" | "mend"> {
   readonly beside: (databaseUrl: string) => Promise<string>
   /** the URL through the open wire */
   readonly url: () => string
-  /** Loses the connections that are open now, until the test ends: a pool waits for statements on them before it closes. */
-  readonly lost: Effect.Effect<void, never, Scope.Scope>
+  /** Loses the connections that are open now. */
+  readonly lose: Effect.Effect<void>
   /** Breaks the wire until the test mends it, or ends. */
   readonly cut: (way: Parameters<TcpProxy["breakWire"]>[0]) => Effect.Effect<void, never, Scope.Scope>
 }
@@ -36,12 +36,7 @@ export const postgresWire = (): PostgresWire => {
     url: () => opened().url,
     breakWire,
     mend,
-    lost: Effect.asVoid(
-      Effect.acquireRelease(
-        Effect.sync(() => opened().wire.lose()),
-        (end) => Effect.sync(end)
-      )
-    ),
+    lose: Effect.sync(() => opened().wire.lose()),
     cut: (way) =>
       Effect.acquireRelease(
         Effect.sync(() => breakWire(way)),

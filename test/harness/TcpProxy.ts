@@ -9,8 +9,8 @@ export interface TcpProxy {
    */
   readonly breakWire: (way: "refuse" | "stall" | "mute") => void
   readonly mend: () => void
-  /** The connections that are open now are lost, and say so to nobody: requests arrive, and no answer comes. Answers their end. */
-  readonly lose: () => () => void
+  /** The connections that are open now are lost, and say so to nobody: requests arrive, and no answer comes. */
+  readonly lose: () => void
   readonly close: () => Promise<void>
 }
 
@@ -74,9 +74,6 @@ export const startProxy = async (target: {
         lost.add(pair)
         pairs.delete(pair)
         pair[1].pause()
-      }
-      return () => {
-        for (const [inside] of lost) inside.destroy()
       }
     },
     close: () =>

@@ -1,10 +1,11 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgTypes from "@effect/sql-pg/PgTypes"
-import { Effect, Layer, Redacted, Result, Schedule } from "effect"
+import { Effect, Layer, Redacted, Result, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 import { start } from "./EmbeddedPostgres.ts"
 import type { DataDirectoryInUse } from "./PostgresFailed.ts"
 import { PostgresFailed } from "./PostgresFailed.ts"
@@ -41,6 +42,20 @@ const clientLayer = (
     keepAlive: limits.postgresKeepAliveMillis,
     types: typesWithXid8()
   })
+
+/** A pool ends when its statements do. One whose reply was lost, amid a COMMIT, must not hold up the end of the server. */
+const endingWithin = <A, E, R>(layer: Layer.Layer<A, E, R>, millis: number): Layer.Layer<A, E, R> =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      yield* Effect.addFinalizer((exit) =>
+        Effect.catchTag(abandonedAfter(Scope.close(scope, exit), millis), "TimeoutError", () =>
+          Effect.logWarning(`The connections to Postgres did not end in ${millis} ms, and are left`)
+        )
+      )
+      return yield* Layer.buildWithScope(layer, scope)
+    })
+  )
 
 /** A server that is given may still be starting, beside us in a compose file: asks until it answers, and says so. */
 const awaitAnswer = (limits: Limits): Effect.Effect<void, PostgresFailed, SqlClient> =>
@@ -81,7 +96,7 @@ export const layer: Layer.Layer<
   Effect.gen(function* () {
     const { dataDir, databaseUrl, limits } = yield* AppConfig
     const url = databaseUrl ?? (yield* start(dataDir, limits)).url
-    const client = clientLayer(url, limits)
+    const client = endingWithin(clientLayer(url, limits), limits.postgresEndMillis)
     return Layer.provideMerge(Layer.effectDiscard(awaitAnswer(limits)), client)
   })
 )

@@ -129,7 +129,7 @@ layer(TestStores.layerWith({}, postgres.wire), live)("a server process whose con
   it.effect("goes on to note that it is alive, by others", () =>
     Effect.gen(function* () {
       const { alive, id } = yield* processOf({}, { processBeatMillis: 300 })
-      yield* postgres.lost
+      yield* postgres.lose
       yield* Effect.sleep(400)
       yield* eventually(
         "it notes it again",

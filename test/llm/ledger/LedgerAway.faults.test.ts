@@ -97,7 +97,7 @@ layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is
       for (let count = 0; count < 20; count++) {
         const admission = yield* Effect.retry(ledger.admit(ask), Schedule.spaced(50))
         call(admission)
-        if (count === 10) yield* postgres.lost
+        if (count === 10) yield* postgres.lose
       }
       yield* comesBack(user, dollars(0.1) * 21n)
     }).pipe(Effect.scoped)
