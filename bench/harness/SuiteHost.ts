@@ -130,12 +130,9 @@ export const openApart = async (tree: string, suite: string, options: HostOption
       void ended.then((end) => fail(`its process ended with ${end}`))
       child.send(command)
     })
-  const end = async (): Promise<void> => {
+  await ask({ do: "open", suite, options }).catch(async (error: unknown) => {
     if (child.connected) child.disconnect()
     await ended
-  }
-  await ask({ do: "open", suite, options }).catch(async (error: unknown) => {
-    await end()
     throw error
   })
   return {
