@@ -9,10 +9,14 @@ const mib = 1024 * 1024
 /** Far more than the kernel holds for a client that reads nothing. */
 const message = "x".repeat(mib)
 const messages = 24
+/** More than the kernel takes of one send. */
+const large = "x".repeat(8 * mib)
 /** A frame of 1 MiB from the server (RFC 6455 5.2). */
 const frameBytes = 10 + mib
 
 const never = 600_000
+/** The longest: a ping in time would push what is stuck. */
+const webSocketIdleTimeoutSeconds = 960
 
 describe.each(engines)("hot sockets whose client is slow on %s", (engine) => {
   /** A socket whose client has stopped reading, with 24 MiB sent to it. */
@@ -46,6 +50,21 @@ describe.each(engines)("hot sockets whose client is slow on %s", (engine) => {
       assert.deepStrictEqual(waiting, [0])
       assert.isTrue(socket.send("more"))
     }))
+
+  it("deliver what is sent when all has left, though the kernel takes a part of it alone", () =>
+    behind(
+      { webSocketMaxBufferedBytes: 2 * messages * mib, webSocketIdleTimeoutSeconds },
+      async (held, client, head) => {
+        const { socket } = held
+        let left = 4
+        held.drained = () => {
+          if (left-- > 0) socket.send(large)
+        }
+        socket.send(large)
+        client.socket.resume()
+        await client.untilBytes(head + 5 * (10 + large.length))
+      }
+    ))
 
   it("are dropped by a send when more than the bound waits, within the call", () =>
     behind({ webSocketMaxBufferedBytes: 2 * mib }, async ({ socket, closed }, client, head) => {

@@ -222,6 +222,35 @@ describe("WebSockets on uws", () => {
     })
   })
 
+  it("deliver what is written once all has left, though the kernel takes a part of it alone", () => {
+    // More than the kernel takes of one send.
+    const size = 8 * 1024 * kib
+    const count = 5
+    const flood = Effect.gen(function* () {
+      const request = yield* HttpServerRequest
+      const socket = yield* request.upgrade
+      return yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* socket.reader
+          const writer = yield* socket.writer
+          for (let index = 0; index < count; index++) yield* writer.write(new Uint8Array(size))
+          return yield* Effect.never
+        })
+      )
+    })
+    // The longest: a ping in time would push what is stuck.
+    const limits = { webSocketHighWaterBytes: 0, webSocketIdleTimeoutSeconds: 960 }
+    return withFront(
+      { engine: "uws", app: HttpRouter.add("GET", "/flood", flood), limits },
+      async ({ port }) => {
+        const client = await RawClient.open(port)
+        await client.send(handshake("/flood", randomBytes(16).toString("base64")))
+        await client.untilBytes(count * size)
+        client.destroy()
+      }
+    )
+  })
+
   it("close with 1013 when the handler leaves too much unread", () => {
     const lazy = Effect.gen(function* () {
       const request = yield* HttpServerRequest

@@ -1,4 +1,5 @@
 import type { UwsAddon, UwsApp, UwsRequest, UwsResponse, UwsSocketContext, UwsWebSocket } from "./Addon.ts"
+import { afterDrain } from "./AfterDrain.ts"
 import { badRequest, upgradeRequired } from "../FrontAnswer.ts"
 import { FrontSocket, type SocketSetup } from "../FrontSocket.ts"
 import type { FrontState, Watched } from "./FrontState.ts"
@@ -40,7 +41,10 @@ export const registerSockets = (
       },
       open: (socket) => hotSocketOf(socket)?.opened(socket),
       message: (socket, message, isBinary) => hotSocketOf(socket)?.message(message, isBinary),
-      drain: (socket) => hotSocketOf(socket)?.writable(),
+      drain: (socket) => {
+        const hot = hotSocketOf(socket)
+        if (hot !== undefined) afterDrain(() => hot.writable())
+      },
       close: (socket, code) => {
         state.connections--
         hotSocketOf(socket)?.ended(code)

@@ -5,6 +5,7 @@ import * as HttpServer from "effect/http/HttpServer"
 import { ServeError } from "effect/http/HttpServerError"
 import * as NetAddress from "effect/net/NetAddress"
 import * as Scope from "effect/Scope"
+import { afterDrain } from "./AfterDrain.ts"
 import type { UwsAddon, UwsApp, UwsListenSocket, UwsRequest, UwsResponse, UwsSocketContext } from "./Addon.ts"
 import * as ClientAddress from "../ClientAddress.ts"
 import { starting } from "../FrontAnswer.ts"
@@ -109,7 +110,10 @@ const webSockets = (addon: UwsAddon, app: UwsApp, state: FrontState, served: Ser
     upgrade: (response, request, socket) => dispatch(served, response, request, socket, state),
     open: (socket) => upgradeOf(socket.getUserData())?.opened(socket),
     message: (socket, message, isBinary) => upgradeOf(socket.getUserData())?.received(message, isBinary),
-    drain: (socket) => upgradeOf(socket.getUserData())?.drained(),
+    drain: (socket) => {
+      const upgrade = upgradeOf(socket.getUserData())
+      if (upgrade !== undefined) afterDrain(() => upgrade.drained())
+    },
     close: (socket, code, reason) => {
       state.connections--
       upgradeOf(socket.getUserData())?.closed(code, Buffer.from(reason).toString("utf8"))
