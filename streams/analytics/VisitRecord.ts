@@ -25,7 +25,7 @@ export class VisitRecords {
   }
 
   /** The rows written so far. */
-  bytes(): Uint8Array {
+  bytes(): Buffer {
     return this.#buffer.subarray(0, this.#position)
   }
 

@@ -6,6 +6,7 @@ import { type OwnedVisitEvent, visitEventOf, writeOwner } from "#streams/analyti
 import { type Sink, type SinkBatch, SinkUnavailable } from "#streams/kernel/Sink.ts"
 import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
+import { nativeBlock } from "#src/infra/clickhouse/NativeBlock.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
 import { AppConfig } from "#src/Config.ts"
 import { sharedIds } from "../counting/CountedIds.ts"
@@ -21,7 +22,8 @@ import type { VisitorDays } from "./VisitorDays.ts"
 import type { Reconciled } from "./VisitReconcile.ts"
 import { SinkLane } from "./SinkLane.ts"
 
-const eventNames = ["log_id", "seq", ...eventColumns.map(({ name }) => name)]
+const columns = [{ name: "log_id", type: "UInt64" }, { name: "seq", type: "UInt64" }, ...eventColumns]
+const eventNames = columns.map(({ name }) => name)
 
 /** bytes of (log_id, seq) before each row */
 const placeBytes = 16
@@ -257,16 +259,16 @@ const insertByMonths = (
   return Effect.forEach(
     groups,
     (group, index) =>
-      clickhouse.insert("events", eventNames, bytesOf(logId, group), {
-        format: "RowBinary",
+      clickhouse.insert("events", eventNames, nativeBlock(columns, bytesOf(logId, group)), {
+        format: "Native",
         token: groups.length === 1 ? token : `${token}/${index}`
       }),
     { discard: true }
   )
 }
 
-/** Rows, each behind its place in the log and under the identity that its event has by now. */
-const bytesOf = (logId: bigint, rows: ReadonlyArray<PlacedRow>): Uint8Array => {
+/** Rows in RowBinary, each behind its place in the log and under the identity that its event has by now. */
+const bytesOf = (logId: bigint, rows: ReadonlyArray<PlacedRow>): Buffer => {
   const more = placeBytes - headerBytes
   const bytes = Buffer.allocUnsafe(rows.reduce((sum, { payload }) => sum + more + payload.length, 0))
   let at = 0

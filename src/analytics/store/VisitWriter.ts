@@ -4,6 +4,7 @@ import { visitColumns } from "#streams/analytics/VisitColumns.ts"
 import { VisitRecords } from "#streams/analytics/VisitRecord.ts"
 import type { Visit } from "#streams/analytics/Visits.ts"
 import type { ClickHouseService } from "#src/infra/clickhouse/ClickHouse.ts"
+import { nativeBlock } from "#src/infra/clickhouse/NativeBlock.ts"
 import type { StoreError } from "./EventStore.ts"
 import { PageNames } from "./PageNames.ts"
 import { highestVersion, type VisitPlace } from "./VisitStore.ts"
@@ -48,7 +49,6 @@ export class VisitWriter {
     const before: bigint = this.#version ?? (yield* highestVersion(this.#clickhouse))
     const now = BigInt(yield* Clock.currentTimeMillis) * 1000n
     this.#version = now > before ? now : before + 1n
-    // A new buffer each time: an insert that was given up may still be reading the old one.
     this.#rows = new VisitRecords()
   })
 
@@ -83,9 +83,9 @@ export class VisitWriter {
     yield* this.#names.flush
     const { rows } = this.#rows
     if (rows === 0) return
-    const bytes = this.#rows.bytes()
+    const block = nativeBlock(visitColumns, this.#rows.bytes())
     const condition = this.#fence === undefined ? {} : { condition: { sql: this.#fence, types: visitTypes } }
-    yield* this.#clickhouse.insert("visits", visitNames, bytes, { format: "RowBinary", ...condition })
+    yield* this.#clickhouse.insert("visits", visitNames, block, { format: "Native", ...condition })
     this.#written += rows
     yield* this.begin
   })

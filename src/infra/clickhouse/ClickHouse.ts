@@ -10,7 +10,7 @@ import { type ClickHouseFailed, type ClickHouseUnavailable, isLostConnection } f
 export type Settings = Readonly<Record<string, string | number>>
 
 interface InsertOptions {
-  readonly format: "RowBinary" | "JSONEachRow"
+  readonly format: "RowBinary" | "Native" | "JSONEachRow"
   /** insert_deduplication_token: the same token with the same rows is written once, within the table's window */
   readonly token?: string
   /** rows are taken only where this holds, by ClickHouse's own word once the insert has begun */
