@@ -5,7 +5,7 @@ import type { EventKind, StoredEvent } from "./StoredEvent.ts"
 /**
  * The log record of an accepted event: a header of `headerBytes` (version, then the hash of the caller's event id, 0
  * when it gave none), then the RowBinary encoding of its `events` row without the leading (log_id, seq). A sink
- * prefixes those two per row and concatenates, so that draining decodes nothing.
+ * puts those two before each row, and sends the values as they are, column by column.
  * Source: ClickHouse, formats RowBinary (strings as varint length and bytes, integers little-endian).
  */
 export const version = 2
