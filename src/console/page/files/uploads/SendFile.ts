@@ -20,8 +20,10 @@ const isElsewhere = (error: unknown): boolean => error instanceof Refused && err
 const changed =
   "The file was changed or taken away since it was chosen. Choose it again to send it as it is now"
 
-/** Tries to read a file, and the milliseconds between them: on a busy machine Chromium failed to read files that nothing had changed. */
+/** On a busy machine Chromium has failed to read files that nothing had changed. */
 const readTries = 3
+
+/** Pause after a file that could not be read. */
 const readPauseMillis = 500
 
 /** A file that changed on the disk cannot be read any more; its pieces would not belong together. */
