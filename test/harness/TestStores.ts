@@ -70,17 +70,22 @@ export class TestStores extends Context.Service<
   }
 }
 
+/** A store that stands still for seconds, as a busy machine's does, is no failure of the file whose databases are made and dropped. */
+const patient = { postgresConnectMillis: 60_000, clickhouseSilenceMillis: 60_000 }
+
 const makeDatabases = Effect.gen(function* () {
   const name = `${inject("databasePrefix")}${randomBytes(8).toString("hex")}`
   const dataDir = yield* Effect.acquireRelease(
     Effect.promise(() => mkdtemp(join(inject("runDirectory"), "data-"))),
-    (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+    (path) => Effect.promise(() => rm(path, { recursive: true, force: true, maxRetries: 5 }))
   )
   const administrator = inject("databaseUrl")
   const administer = (statement: string) =>
     Effect.flatMap(SqlClient, (sql) => sql.unsafe(statement)).pipe(
       Effect.provide(
-        Postgres.layer.pipe(Layer.provide(AppConfig.layerOf({ databaseUrl: Redacted.make(administrator) })))
+        Postgres.layer.pipe(
+          Layer.provide(AppConfig.layerOf({ databaseUrl: Redacted.make(administrator), limits: patient }))
+        )
       ),
       Effect.orDie
     )
@@ -96,7 +101,9 @@ const makeDatabases = Effect.gen(function* () {
       Effect.provide(
         ClickHouse.layer.pipe(
           Layer.provide(ClickHouseEndpoint.layer),
-          Layer.provide(AppConfig.layerOf({ clickhouseUrl: Redacted.make(inject("clickhouseUrl")) }))
+          Layer.provide(
+            AppConfig.layerOf({ clickhouseUrl: Redacted.make(inject("clickhouseUrl")), limits: patient })
+          )
         )
       ),
       Effect.orDie

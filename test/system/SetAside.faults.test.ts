@@ -96,6 +96,11 @@ layer(TestServer.own({}, { before: planted }), live)(
         const { json } = yield* ask("POST", "/api/v1/sites", { json: { name: "Log", domain: "example.org" } })
         const { site } = json as { site: { id: string } }
         assert.strictEqual((yield* ask("GET", `/api/v1/sites/${site.id}/stats?period=30d`)).status, 200)
+        // They are of no site, so that no read waits for them.
+        yield* eventually(
+          "three records are set aside",
+          Effect.map(listed, (records) => records.length === 3)
+        )
         assert.deepStrictEqual(yield* stored("events", "path"), ["/1", "/2"])
         const { out } = yield* command("list", "--json")
         const shown = recordsIn(JSON.parse(out)).map(({ log, offset }) => `${log} ${offset}`)
