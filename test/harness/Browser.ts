@@ -28,6 +28,12 @@ const args = [
   `--user-agent=${userAgent}`
 ]
 
+/**
+ * Without a locale Chromium cannot read a dropped file whose name is not ASCII, and says that it changed. Tests may run
+ * where there is none, and a person's desktop has one.
+ */
+const env = { ...process.env, LC_ALL: "C.UTF-8" }
+
 let shared: Promise<Browser> | undefined
 
 /**
@@ -38,6 +44,7 @@ export const sharedBrowser = (): Promise<Browser> => {
   shared ??= chromium.launch({
     executablePath: executablePath ?? "chromium",
     args,
+    env,
     // Tests of the back/forward cache need one.
     ignoreDefaultArgs: ["--disable-back-forward-cache"]
   })
@@ -54,7 +61,7 @@ export const openUndriven = async (url: string): Promise<() => Promise<void>> =>
     executablePath ?? "chromium",
     ["--headless", "--no-first-run", `--user-data-dir=${profile}`, ...args, url],
     // A group of its own, because the browser is many processes.
-    { stdio: "ignore", detached: true }
+    { stdio: "ignore", detached: true, env }
   )
   const gone = new Promise((resolve) => child.once("exit", resolve))
   return async () => {
@@ -69,6 +76,7 @@ export const openProfile = (profile: string, downloads: string): Promise<Browser
   chromium.launchPersistentContext(profile, {
     executablePath: executablePath ?? "chromium",
     args,
+    env,
     downloadsPath: downloads
   })
 

@@ -20,22 +20,12 @@ const isElsewhere = (error: unknown): boolean => error instanceof Refused && err
 const changed =
   "The file was changed or taken away since it was chosen. Choose it again to send it as it is now"
 
-/** On a busy machine Chromium has failed to read files that nothing had changed. */
-const readTries = 3
-
-/** Pause after a file that could not be read. */
-const readPauseMillis = 500
-
 /** A file that changed on the disk cannot be read any more; its pieces would not belong together. */
 const requireUnchanged = async (file: File): Promise<void> => {
-  for (let tries = 1; ; tries++) {
-    try {
-      await file.slice(0, 1).arrayBuffer()
-      return
-    } catch {
-      if (tries === readTries) throw new Refused(400, changed, undefined)
-    }
-    await new Promise((resolve) => setTimeout(resolve, readPauseMillis))
+  try {
+    await file.slice(0, 1).arrayBuffer()
+  } catch {
+    throw new Refused(400, changed, undefined)
   }
 }
 
