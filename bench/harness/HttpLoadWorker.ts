@@ -191,7 +191,8 @@ class Load {
     const due = ((performance.now() - this.start) * ratePerSecond) / 1000
     for (; this.arrivals < due; this.arrivals++) {
       const dueAt = this.start + (this.arrivals * 1000) / ratePerSecond
-      const connection = this.idle.pop()
+      // The one that has rested longest: a server closes those that rest for ten seconds, one of them amid a request.
+      const connection = this.idle.shift()
       if (connection === undefined) this.overdue.push(dueAt)
       else connection.send(dueAt)
     }

@@ -59,19 +59,27 @@ export const machine = (load: number): Machine => ({
 export const loadNow = (): number => loadavg()[0] ?? 0
 
 /** Time of all cores since the machine started, by what they did (proc(5), /proc/stat), in ticks. */
-interface CoreTime {
+export interface CoreTime {
   readonly busy: number
   /** taken by the machine's host for others */
   readonly stolen: number
   readonly all: number
 }
 
-const coreTime = (): CoreTime | undefined => {
+/** undefined where the system does not tell */
+export const coreTime = (): CoreTime | undefined => {
   if (process.platform !== "linux") return undefined
   const fields = readFileSync("/proc/stat", "latin1").split("\n")[0]?.split(/\s+/).slice(1, 9).map(Number)
   const [user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softIrq = 0, stolen = 0] = fields ?? []
   const busy = user + nice + system + irq + softIrq
   return { busy, stolen, all: busy + idle + wait + stolen }
+}
+
+/** The share of all cores' time that the host took for others since; 0 where the system does not tell. */
+export const stolenShareSince = (start: CoreTime | undefined): number => {
+  const now = coreTime()
+  if (now === undefined || start === undefined || now.all === start.all) return 0
+  return (now.stolen - start.stolen) / (now.all - start.all)
 }
 
 /**
@@ -122,9 +130,7 @@ export const watchMachine = async (idleMillis: number): Promise<Watch> => {
     look: () => void clock.push(arithmeticMillis()),
     before: busy > busyShareMax ? [`the machine was busy before the run: ${percent(busy)} of its cores`] : [],
     since: () => {
-      const now = coreTime()
-      const stolen =
-        now === undefined || start === undefined ? 0 : (now.stolen - start.stolen) / (now.all - start.all)
+      const stolen = stolenShareSince(start)
       const change = Math.max(...clock) / Math.min(...clock)
       return [
         ...(stolen > stolenShareMax

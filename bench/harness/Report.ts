@@ -156,6 +156,19 @@ const unsteady = ({ begun, ran }: StoredRun): ReadonlyArray<string> =>
       : [`Warning: ${name} was still changing when it was measured, in ${rounds} of its runs`]
   })
 
+const stolenShareMax = 0.05
+
+/** The measurement from which the machine's host took the most. Latencies of it say more about the host. */
+const robbed = ({ ran }: StoredRun): ReadonlyArray<string> => {
+  const [worst] = ran.toSorted((a, b) => (b.stolen ?? 0) - (a.stolen ?? 0))
+  if (worst?.stolen === undefined || worst.stolen <= stolenShareMax) return []
+  const many = ran.filter(({ stolen = 0 }) => stolen > stolenShareMax).length
+  return [
+    `Warning: the machine's host took ${(worst.stolen * 100).toFixed(0)} % of all cores while ${worst.case} was measured in ` +
+      `round ${worst.round + 1}, and over ${stolenShareMax * 100} % in ${many} of ${ran.length} measurements`
+  ]
+}
+
 const heading = ({ begun }: StoredRun): string => {
   const { about, at, machine, settings, sides, size, suite } = begun
   const chosen = Object.entries(settings).map(([name, value]) => `; ${name} ${value}`)
@@ -186,6 +199,7 @@ export const table = (stored: StoredRun): string => {
     ...disagreements(stored),
     ...missing(stored),
     ...unsteady(stored),
+    ...robbed(stored),
     ...warningsOf(stored).map((warning) => `Warning: ${warning}`),
     ...(other === undefined ? [] : [`"here" is ${one}; ratios are here / ${other}`])
   ].join("\n")

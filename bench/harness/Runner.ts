@@ -1,4 +1,5 @@
 import { failIfAborted, Interrupted, unlessAborted } from "./Interrupt.ts"
+import { coreTime, stolenShareSince } from "./Machine.ts"
 import type { SuiteHost } from "./SuiteHost.ts"
 import type { MeasuredRun, Ran } from "./Store.ts"
 import type { BenchCase, BenchSuite, Size } from "./Suite.ts"
@@ -96,9 +97,10 @@ const measureSide = async (
 ): Promise<void> => {
   plan.onStart?.(name, round, side)
   const startedAt = performance.now()
+  const start = coreTime()
   const measured = await unlessAborted(plan.signal, run())
   const tookMillis = performance.now() - startedAt
-  plan.onRan({ kind: "ran", case: name, round, side, tookMillis, measured })
+  plan.onRan({ kind: "ran", case: name, round, side, tookMillis, stolen: stolenShareSince(start), measured })
 }
 
 /** Both sides at a time; they measure in turns. */

@@ -49,6 +49,8 @@ export interface Ran {
   readonly side: number
   /** start, warm-up and measurement */
   readonly tookMillis: number
+  /** share of all cores' time that the machine's host took meanwhile; runs from before 2026-12 lack it */
+  readonly stolen?: number
   readonly measured: MeasuredRun
 }
 

@@ -241,6 +241,17 @@ describe("a table", () => {
     assert.match(table(stored), /a +20\.0 +10\.0 +20\.0 +2\.00 +100/)
   })
 
+  it("names the measurement from which the machine's host took the most", async () => {
+    const whole = await runTiny(suite, { rounds: 2 })
+    const robbed = (...shares: ReadonlyArray<number>) =>
+      table({ ...whole, ran: whole.ran.map((one, at) => ({ ...one, stolen: shares[at] ?? 0 })) })
+    assert.include(
+      robbed(0, 0.06, 0.25),
+      "Warning: the machine's host took 25 % of all cores while ours was measured in round 2, and over 5 % in 2 of 4 measurements"
+    )
+    assert.notInclude(robbed(0, 0.05), "the machine's host")
+  })
+
   it("of a run that was killed names the cases that are missing", async () => {
     const whole = await runTiny(suite, { rounds: 2 })
     const cut = { ...whole, ran: whole.ran.slice(0, 3), ended: undefined }
