@@ -4,8 +4,9 @@ import type { Principal } from "#schemas/core/Authorization.ts"
 import { isJsonRecord, type JsonRecord } from "#schemas/core/JsonRecord.ts"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { type CallRecord, nothingDrawn } from "#streams/llm/CallRecord.ts"
-import { errorIn, parseRecord } from "#streams/llm/ChatChunk.ts"
-import { dataOf, SseFrames } from "#streams/llm/SseFrames.ts"
+import { errorIn } from "#streams/llm/ChatChunk.ts"
+import { RepeatedChunk } from "#streams/llm/RepeatedChunk.ts"
+import { SseFrames } from "#streams/llm/SseFrames.ts"
 import type { Problem } from "#schemas/core/Problem.ts"
 import type { AnswerStream } from "./calls/ClientStream.ts"
 import { Client } from "./calls/ClientStream.ts"
@@ -18,7 +19,7 @@ interface InProcessAsk {
   readonly source: "agent"
   /** as POST /chat/completions takes it; it is streamed */
   readonly body: JsonRecord
-  /** Each chunk of the answer, as it comes. */
+  /** Each chunk of the answer, as it comes; valid until this returns. */
   readonly onChunk: (chunk: JsonRecord) => void
   /** the answer is no longer wanted: its tokens until then are paid */
   readonly signal: AbortSignal
@@ -141,6 +142,7 @@ class ChunkReader implements AnswerStream {
   isCutByCredits = false
   readonly #onChunk: (chunk: JsonRecord) => void
   readonly #frames: SseFrames
+  readonly #chunks = new RepeatedChunk()
 
   constructor(onChunk: (chunk: JsonRecord) => void) {
     this.#onChunk = onChunk
@@ -167,8 +169,7 @@ class ChunkReader implements AnswerStream {
   }
 
   #read(frame: Buffer): void {
-    const data = dataOf(frame)
-    const chunk = data === undefined ? undefined : parseRecord(data)
+    const chunk = this.#chunks.read(frame)
     if (chunk === undefined) return
     const { router } = chunk
     if (isJsonRecord(router)) this.isCutByCredits = router["truncated"] === "credits"
