@@ -16,6 +16,7 @@ import { merges } from "./migrations/clickhouse/0005_Merges.ts"
 import { pageIds } from "./migrations/clickhouse/0006_PageIds.ts"
 import { noPaths } from "./migrations/clickhouse/0007_NoPaths.ts"
 import { longVisits } from "./migrations/clickhouse/0008_LongVisits.ts"
+import { oldParts } from "./migrations/clickhouse/0009_OldParts.ts"
 
 /** Visits of websites: events in, figures out. */
 export const analytics = {
@@ -25,7 +26,7 @@ export const analytics = {
   rawApi: HttpApi.make("signalbox").add(IngestApi).add(ScriptsApi),
   migrations: {
     postgres: [drops, imports, namedDrops, counting, grownImports, purges],
-    clickhouse: [tables, noDrafts, epochs, merges, pageIds, noPaths, longVisits]
+    clickhouse: [tables, noDrafts, epochs, merges, pageIds, noPaths, longVisits, oldParts]
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server

@@ -90,6 +90,8 @@ export const storeLimits = {
   clickhouseWaiting: 1_000,
   /** how long a start waits for the embedded ClickHouse's process */
   clickhouseStartMillis: 30_000,
+  /** the embedded ClickHouse's process is started again for damage that a start mends, once it has run so long */
+  clickhouseMendMillis: 20_000,
   /** how long a start waits for the ClickHouse of CLICKHOUSE_URL; then it goes on without, and events wait in the log */
   clickhouseWaitMillis: 3_000,
   /** ClickHouse is away when it does not answer within this that it is there */

@@ -9,6 +9,7 @@ import { callAnswers } from "./migrations/postgres/0008_CallAnswers.ts"
 import { losses } from "./migrations/postgres/0010_Losses.ts"
 import { idempotency } from "./migrations/postgres/0011_Idempotency.ts"
 import { calls } from "./migrations/clickhouse/0003_Calls.ts"
+import { oldCallParts } from "./migrations/clickhouse/0010_OldCallParts.ts"
 
 /** The router of model calls: catalogue, completions, money, usage. */
 export const llm = {
@@ -18,7 +19,7 @@ export const llm = {
   rawApi: HttpApi.make("signalbox").add(CompletionsApi),
   migrations: {
     postgres: [ledger, catalogue, collections, callAnswers, losses, idempotency],
-    clickhouse: [calls]
+    clickhouse: [calls, oldCallParts]
   },
   commands: async () => (await import("./cli/Commands.ts")).commands,
   server: async () => (await import("./Server.ts")).server

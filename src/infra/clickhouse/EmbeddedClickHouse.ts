@@ -135,7 +135,8 @@ export const start = Effect.fnUntraced(function* (
         bodyBytes: limits.clickhouseBodyBytes,
         queryMillis: limits.clickhouseQueryMillis,
         waiting: limits.clickhouseWaiting,
-        stopMillis: limits.storeStopMillis / 2
+        stopMillis: limits.storeStopMillis / 2,
+        mendMillis: limits.clickhouseMendMillis
       },
       limits
     )

@@ -13,6 +13,16 @@ export interface ClickHouseMigration {
   readonly statements: ReadonlyArray<string>
 }
 
+/**
+ * Parts that were merged stay for as long as the kernel may take to write the merged one (ClickHouse's own default, in seconds).
+ * chdb deletes them at once: a merge that a power failure or a full disk had damaged could not be undone.
+ */
+const oldPartsLifetime = 480
+
+/** The statement for a table of the MergeTree family. */
+export const keepingOldParts = (table: string): string =>
+  `ALTER TABLE ${table} MODIFY SETTING old_parts_lifetime = ${oldPartsLifetime}`
+
 /** Applies what is missing, in order, and remembers it. Returns the names of what it applied. */
 export const migrate = (
   migrations: ReadonlyArray<ClickHouseMigration>

@@ -32,6 +32,25 @@ const count = (table: string) =>
 
 describe("ClickHouse", () => {
   layer(TestStores.layer)((it) => {
+    it.effect("keeps parts of every table for a while once they are merged", () =>
+      Effect.gen(function* () {
+        const clickhouse = yield* ClickHouse
+        const tables = yield* clickhouse.query<{ name: string; isKept: boolean }>(
+          `SELECT name, create_table_query LIKE '%old_parts_lifetime = 480%' AS isKept FROM system.tables
+          WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND name != 'migrations'`
+        )
+        assert.include(
+          tables.map(({ name }) => name),
+          "events"
+        )
+        // A new table has to be given it: Migrations.ts, keepingOldParts.
+        assert.deepStrictEqual(
+          tables.filter(({ isKept }) => !isKept).map(({ name }) => name),
+          []
+        )
+      })
+    )
+
     it.effect("gives back any text that travels as a parameter, and never reads it as SQL", () =>
       Effect.gen(function* () {
         const clickhouse = yield* ClickHouse

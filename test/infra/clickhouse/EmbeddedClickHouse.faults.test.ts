@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, type Scope } from "effect"
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs"
 import { getPriority, tmpdir } from "node:os"
 import { join } from "node:path"
 import { AppConfig, type ConfigChanges } from "#src/Config.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { ClickHouseEndpoint } from "#src/infra/clickhouse/ClickHouseEndpoint.ts"
+import { keepingOldParts } from "#src/infra/clickhouse/Migrations.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { holdStore } from "#test/harness/StoreHolder.ts"
 
@@ -104,6 +105,38 @@ describe("the embedded ClickHouse", () => {
           }
           assert.deepStrictEqual(yield* summary, [{ c: 6, s: 66 }])
         })
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("takes the parts that were merged for a merged one whose files a full disk has cut", () =>
+    Effect.gen(function* () {
+      const dataDir = yield* temporary
+      yield* withClickHouse(
+        dataDir,
+        Effect.gen(function* () {
+          const { restarts } = yield* ClickHouseEndpoint
+          const clickhouse = yield* ClickHouse
+          yield* makeTable
+          yield* clickhouse.command(keepingOldParts("t"))
+          yield* insert([1, 2, 3], "a")
+          yield* insert([4], "b")
+          yield* clickhouse.command("OPTIMIZE TABLE t FINAL")
+          const [merged] = yield* clickhouse.query<{ path: string }>(
+            "SELECT path FROM system.parts WHERE table = 't' AND active"
+          )
+          const path = merged?.path ?? ""
+          for (const file of readdirSync(path)) truncateSync(join(path, file))
+          yield* clickhouse.command("SYSTEM DROP MARK CACHE")
+          const met = yield* Effect.flip(summary)
+          assert.include(met.message, "CORRUPTED_DATA")
+          yield* eventually(
+            "reads all rows",
+            Effect.map(summary, ([row]) => row?.c === 4 && row.s === 10)
+          )
+          assert.strictEqual(restarts(), 1)
+        }),
+        { limits: { clickhouseMendMillis: 0 } }
       )
     }).pipe(Effect.scoped)
   )

@@ -17,6 +17,8 @@ export interface ChildOptions {
   readonly queryMillis: number
   readonly waiting: number
   readonly stopMillis: number
+  /** a process that is younger does not end for damage that it finds */
+  readonly mendMillis: number
 }
 
 export const optionsVariable = "SIGNALBOX_CLICKHOUSE_CHILD"

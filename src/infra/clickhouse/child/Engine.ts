@@ -10,7 +10,16 @@ interface EngineOptions {
   readonly resultBytes: number
   readonly queryMillis: number
   readonly waiting: number
+  /** called when a statement meets a damaged part */
+  readonly onDamage: () => void
 }
+
+/**
+ * Files of a part that are cut: a merge amid which the disk was full has left empty ones (chdb 3.4.0). A start takes the parts
+ * that were merged in its place.
+ */
+const isDamage = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes("(CORRUPTED_DATA)")
 
 export interface Statement {
   readonly sql: string
@@ -82,6 +91,9 @@ export class Engine {
           format: statement.format
         })
         return result.bytes()
+      } catch (error) {
+        if (isDamage(error)) this.options.onDamage()
+        throw error
       } finally {
         session.close()
       }

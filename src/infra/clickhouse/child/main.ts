@@ -11,7 +11,12 @@ import { HttpInterface } from "./HttpInterface.ts"
 const options: ChildOptions = JSON.parse(process.env[optionsVariable] ?? "{}")
 delete process.env[optionsVariable]
 
-const engine = new Engine({ ...options, directory: options.engineDirectory })
+/** Damage that a start does not mend must not keep the process starting. */
+const mend = (): void => {
+  if (process.uptime() * 1_000 > options.mendMillis) stop()
+}
+
+const engine = new Engine({ ...options, directory: options.engineDirectory, onDamage: mend })
 const { server } = new HttpInterface(engine, options)
 
 /** On Linux each thread has a niceness of its own, and a directory here. */
@@ -40,7 +45,7 @@ const holdMergesBack = (): void => {
 if (existsSync(threads)) setInterval(holdMergesBack, mergeLookMillis).unref()
 
 let isStopping = false
-const stop = (): void => {
+function stop(): void {
   if (isStopping) return
   isStopping = true
   // The engine cannot interrupt a statement. Acknowledged rows are on disk, so an end by force loses nothing.
