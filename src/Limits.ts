@@ -55,6 +55,9 @@ const serverLimits = {
   batchBytes: 16 * 1024 * 1024,
   /** … or when its oldest row has waited this long */
   batchAgeMillis: 500,
+  /** live events go out at this age already, while no more than so many wait */
+  eventsEarlyMillis: 250,
+  eventsEarlyRows: 2_500,
   /** a try to write a batch that takes longer has failed; its statements have limits of their own, `clickhouse…Millis` */
   batchWriteMillis: 600_000,
   /** pause before a failed batch is tried again, doubled up to `retryMaxMillis` */

@@ -5,7 +5,6 @@ import { DropCounts } from "./ingest/DropCounts.ts"
 import { EventDrain } from "./store/EventDrain.ts"
 import { EventIds } from "./ingest/EventIds.ts"
 import { EventLog, ImportLog } from "./ingest/EventLog.ts"
-import { EventSink } from "./store/EventSink.ts"
 import { EventRates } from "./ingest/EventRates.ts"
 import { FirstAccepted } from "./ingest/FirstAccepted.ts"
 import { FirstEvents } from "./store/FirstEvents.ts"
@@ -21,6 +20,7 @@ import * as RebuildRoutes from "./store/RebuildRoutes.ts"
 import { Salts } from "./ingest/Salts.ts"
 import { SaltStore } from "./ingest/SaltStore.ts"
 import * as ScriptRoutes from "./ingest/ScriptRoutes.ts"
+import * as ThreadedEventSink from "./store/ThreadedEventSink.ts"
 import { SiteDirectory } from "./sites/Sites.ts"
 import { Sites } from "./sites/Sites.ts"
 import * as SitesRoutes from "./sites/SitesRoutes.ts"
@@ -39,7 +39,7 @@ const services = Layer.mergeAll(Sites.layer, Stats.layer, Imports.layer, Countin
   Layer.provideMerge(Ingest.layer),
   Layer.provideMerge(
     Layer.mergeAll(
-      EventDrain.layer.pipe(Layer.provideMerge(EventSink.layer), Layer.provide(FirstEvents.layer)),
+      EventDrain.layer.pipe(Layer.provideMerge(ThreadedEventSink.layer), Layer.provide(FirstEvents.layer)),
       EventIds.layer,
       Realtime.layer,
       DropCounts.layer,

@@ -5,6 +5,11 @@ export interface BatchPolicy {
   readonly maxBytes: number
   /** how long a record waits for company at most, from when it was durable; monotonic */
   readonly maxAgeMillis: number
+  /**
+   * A batch of so few records goes out at this age already: a store with little to do shows them sooner, and a busy one
+   * gets larger batches, which cost less a record.
+   */
+  readonly early?: { readonly ageMillis: number; readonly recordsMax: number }
 }
 
 /**

@@ -190,13 +190,26 @@ class BatcherLoop {
       this.consumer.await(from),
       this.untilNudged(() => this.terminateTo !== undefined)
     )
-    const age = Effect.flatMap(monotonicMillis, (nowMillis) =>
-      Effect.sleep(Math.max(0, policy.maxAgeMillis - (hasWaited ? nowMillis - this.gatheredAtMillis : 0)))
-    )
-    const company = Effect.raceFirst(
+    const untilAge = (ageMillis: number) =>
+      Effect.flatMap(monotonicMillis, (nowMillis) =>
+        Effect.sleep(Math.max(0, ageMillis - (hasWaited ? nowMillis - this.gatheredAtMillis : 0)))
+      )
+    const { early } = policy
+    const untilEarly =
+      early === undefined
+        ? Effect.never
+        : Effect.andThen(
+            untilAge(early.ageMillis),
+            Effect.suspend(() =>
+              log.durableOffset() - from <= early.recordsMax ? Effect.void : Effect.never
+            )
+          )
+    const company = Effect.raceAllFirst([
       this.consumer.awaitMore({ from, records: policy.maxRecords, bytes: policy.maxBytes }),
-      Effect.raceFirst(age, this.untilNudged(isHurried))
-    )
+      untilAge(policy.maxAgeMillis),
+      untilEarly,
+      this.untilNudged(isHurried)
+    ])
     return Effect.andThen(
       first,
       Effect.suspend(() => (isHurried() || from < this.recoverTo ? Effect.void : company))

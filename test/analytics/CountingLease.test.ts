@@ -13,15 +13,8 @@ import * as EventRecord from "#streams/analytics/EventRecord.ts"
 import type { StoredEvent } from "#streams/analytics/StoredEvent.ts"
 import type { SinkBatch } from "#streams/kernel/Sink.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
-import { storedEvent } from "./Events.ts"
-import { sinkBatch, testLogId } from "./SinkBatches.ts"
+import { sinkBatch, testLogId, view } from "./SinkBatches.ts"
 import { visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
-
-const minute = 60_000
-const midnight = Date.UTC(2026, 10, 21)
-
-const view = (minutes: number, fields: Partial<StoredEvent> = {}): StoredEvent =>
-  storedEvent({ ts: midnight + minutes * minute, received: midnight + minutes * minute, ...fields })
 
 /** Two logs, whose offsets begin at 0 both. */
 const [firstLog, secondLog] = [testLogId, testLogId + 1n]

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { encode } from "#streams/analytics/EventRecord.ts"
 import { EventDrain } from "#src/analytics/store/EventDrain.ts"
 import { EventLog, ImportLog } from "#src/analytics/ingest/EventLog.ts"
-import { EventSink } from "#src/analytics/store/EventSink.ts"
+import * as EventSink from "#src/analytics/store/EventSink.ts"
 import { FirstEvents } from "#src/analytics/store/FirstEvents.ts"
 import { SiteDirectory } from "#src/analytics/sites/Sites.ts"
 import { Sites } from "#src/analytics/sites/Sites.ts"
@@ -18,10 +18,16 @@ import { storedEvent } from "./Events.ts"
 
 const outage = { isAway: false, isStuck: false }
 
+/** In this thread, which the outage is in. */
+const sinkHere = Layer.effect(
+  EventSink.EventSink,
+  Effect.flatMap(FirstEvents, ({ note }) => EventSink.make({ onStored: note }))
+)
+
 const roomWith = (limits: Partial<Limits>) =>
   Layer.mergeAll(Stats.layer, Sites.layer.pipe(Layer.provide(offeredPurges))).pipe(
     Layer.provideMerge(EventDrain.layer),
-    Layer.provideMerge(EventSink.layer),
+    Layer.provideMerge(sinkHere),
     Layer.provideMerge(FirstEvents.layer),
     Layer.provideMerge(Layer.merge(EventLog.layer, ImportLog.layer)),
     Layer.provideMerge(SiteDirectory.layer),

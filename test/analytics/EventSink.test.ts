@@ -7,21 +7,8 @@ import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickH
 import { ClickHouseUnavailable } from "#src/infra/clickhouse/ClickHouseFailed.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { storedEvent } from "./Events.ts"
-import { sinkBatch, testLogId } from "./SinkBatches.ts"
+import { midnight, range, sinkBatch, storedSeqs, testLogId, view } from "./SinkBatches.ts"
 import { unnamedPages, visitsByDefinition, visitsInStore } from "./VisitOracle.ts"
-
-const midnight = Date.UTC(2026, 10, 21)
-const minute = 60_000
-
-const view = (minutes: number, fields: Partial<StoredEvent> = {}): StoredEvent =>
-  storedEvent({ ts: midnight + minutes * minute, received: midnight + minutes * minute, ...fields })
-
-/** The number of rows of each offset in the store; anything but 1 is a loss or a double. */
-const storedSeqs = Effect.gen(function* () {
-  const clickhouse = yield* ClickHouse
-  const rows = yield* clickhouse.query<{ seq: number }>("SELECT seq FROM events ORDER BY seq")
-  return rows.map(({ seq }) => Number(seq))
-})
 
 /**
  * A ClickHouse whose nth insert into a table fails: before it is done, after, or after it is done and a crash has taken
@@ -44,8 +31,6 @@ const failing = (table: string, nth: number, when: "before" | "after" | "lost") 
       return { ...clickhouse, insert }
     })
   )
-
-const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
 
 describe("the event sink", () => {
   it.effect("writes each event of a batch once, with its place in the log", () =>

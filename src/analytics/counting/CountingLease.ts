@@ -37,7 +37,8 @@ export interface CountingLeaseService {
   ) => Effect.Effect<A, E | ServiceUnavailable, R>
 }
 
-const alone: CountingLeaseService = {
+/** Of a process without the layer that keeps the lease. */
+export const alone: CountingLeaseService = {
   state: () => "counting",
   isCounting: () => true,
   refusal: () => "",

@@ -50,6 +50,7 @@ export class EventDrain extends Context.Service<
         log: yield* EventLog,
         consumer: eventLogConsumers.clickHouse,
         sink,
+        policy: { early: { ageMillis: limits.eventsEarlyMillis, recordsMax: limits.eventsEarlyRows } },
         metrics: {
           behind: ["signalbox_events_behind", "Events in the log that ClickHouse does not have yet"],
           records: ["signalbox_events_drained_total", "Events written into ClickHouse"]

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Semaphore } from "effect"
+import { Context, Effect, Semaphore } from "effect"
 import { eventColumns } from "#streams/analytics/EventColumns.ts"
 import { checked, headerBytes } from "#streams/analytics/EventRecord.ts"
 import type { ResidentLimits } from "#streams/analytics/ResidentDays.ts"
@@ -8,13 +8,11 @@ import { ClickHouse, type ClickHouseService } from "#src/infra/clickhouse/ClickH
 import { insertOnce } from "#src/infra/clickhouse/InsertOnce.ts"
 import { nativeBlock } from "#src/infra/clickhouse/NativeBlock.ts"
 import { sinkFailureOf } from "#src/infra/clickhouse/SinkFailure.ts"
-import { AppConfig } from "#src/Config.ts"
 import { sharedIds } from "../counting/CountedIds.ts"
 import { CountingLease, type Held } from "../counting/CountingLease.ts"
 import { EpochVisits } from "../counting/EpochVisits.ts"
 import { fencedOff } from "../counting/Fence.ts"
 import { presentEvents, type StoreError } from "./EventStore.ts"
-import { FirstEvents } from "./FirstEvents.ts"
 import { importTurns, type ImportTurnLimits } from "./SinkLane.ts"
 import { monthGroups } from "./MonthGroups.ts"
 import { pageViewOwners } from "./PageViewOwners.ts"
@@ -61,19 +59,7 @@ export interface EventSinkService extends Sink {
 /** The one writer of `events` and `visits` in this process. */
 export class EventSink extends Context.Service<EventSink, EventSinkService>()(
   "signalbox/analytics/EventSink"
-) {
-  static readonly layer = Layer.effect(
-    EventSink,
-    Effect.gen(function* () {
-      const { note } = yield* FirstEvents
-      const { limits } = yield* AppConfig
-      return yield* make({
-        onStored: note,
-        importTurns: { rows: limits.importTurnRows, months: limits.importTurnMonths }
-      })
-    })
-  )
-}
+) {}
 
 /**
  * Drains the event logs into ClickHouse: the rows of `events` exactly once, then the visits that they change. Events are

@@ -136,6 +136,38 @@ describe("a batch goes out", () => {
     )
   )
 
+  it.effect("early while it has few records, also when they came during the write before", () =>
+    withBatcher(
+      ({ append, sink }) =>
+        Effect.gen(function* () {
+          yield* append(2)
+          yield* TestClock.adjust(299)
+          yield* settled
+          assert.deepStrictEqual(sink.ranges(), [])
+          sink.behave = () => Effect.sleep(200)
+          yield* TestClock.adjust(1)
+          yield* settled
+          assert.deepStrictEqual(sink.ranges(), ["0-2"])
+          yield* append(2)
+          yield* TestClock.adjust(299)
+          yield* settled
+          assert.lengthOf(sink.batches, 1)
+          yield* TestClock.adjust(1)
+          yield* settled
+          assert.deepStrictEqual(sink.ranges(), ["0-2", "2-4"])
+          yield* append(3)
+          yield* TestClock.adjust(999)
+          yield* settled
+          assert.lengthOf(sink.batches, 2, "three are not few")
+          yield* TestClock.adjust(1)
+          yield* settled
+          assert.deepStrictEqual(sink.ranges(), ["0-2", "2-4", "4-7"])
+          yield* TestClock.adjust(200)
+        }),
+      { policy: { ...policy, early: { ageMillis: 300, recordsMax: 2 } } }
+    )
+  )
+
   it.effect("at once when a reader waits for it, and the reader goes on when the sink has it", () =>
     withBatcher(({ append, sink, batcher, log }) =>
       Effect.gen(function* () {
