@@ -2,8 +2,9 @@ import { configDefaults, defineConfig } from "vitest/config"
 import { patternsOf } from "./test/harness/Tiers.ts"
 
 const shared = {
-  testTimeout: 120_000,
-  hookTimeout: 180_000,
+  // Of what never ends: a busy machine takes several times as long as an idle one. Tests that repeat something take longer.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
   // Of one file, where it says that its tests may run side by side: they do so to wait.
   maxConcurrency: 20,
   pool: "forks",

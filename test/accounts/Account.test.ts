@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import packageJson from "../../package.json" with { type: "json" }
 import { TestServer, type Answer } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

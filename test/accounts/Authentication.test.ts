@@ -14,7 +14,7 @@ const nested401 = {
   }
 }
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("authentication", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("authentication", (it) => {
   it.effect(
     "answers 401, flat or nested by the endpoint's family, to a missing, malformed or unknown key",
     () =>
@@ -104,7 +104,7 @@ const statusBecomes = (status: number, ask: Effect.Effect<Answer>) =>
     Effect.timeout("1 second")
   )
 
-layer(TestServer.own(), { excludeTestServices: true, timeout: 60_000 })("a key", (it) => {
+layer(TestServer.own(), { excludeTestServices: true })("a key", (it) => {
   it.effect("ends with the instant of the key's expiry, and not a millisecond before", () =>
     Effect.gen(function* () {
       const { ask, makeKey, stopClockAt } = yield* TestServer

@@ -24,7 +24,7 @@ const stores = FirstBoot.layer.pipe(
 
 const filesMade = 400
 
-layer(stores, { excludeTestServices: true, timeout: 240_000 })("account files", (it) => {
+layer(stores, { excludeTestServices: true })("account files", (it) => {
   it.effect("of before are adopted once, when starts of two servers on one disk are killed amid it", () =>
     Effect.gen(function* () {
       const { newAdminKey = "" } = yield* FirstBoot

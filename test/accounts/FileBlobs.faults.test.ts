@@ -11,7 +11,7 @@ import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { blobFiles, uploadFiles } from "#test/infra/blobs/StoredBlobs.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const formOf = (bytes: Uint8Array<ArrayBuffer>): FormData => {
   const form = new FormData()

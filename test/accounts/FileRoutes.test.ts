@@ -27,7 +27,7 @@ const upload = (key: string, more: string): string =>
   `POST /api/v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
   `Content-Type: multipart/form-data; boundary=b\r\n${more}\r\n`
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("routes of account files", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("routes of account files", (it) => {
   it.effect("refuse before any of the body has come", () =>
     Effect.gen(function* () {
       const { adminKey } = yield* TestServer

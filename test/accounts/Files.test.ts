@@ -21,7 +21,7 @@ const store = (bytes: Uint8Array<ArrayBuffer>, name?: string, type?: string, ask
 const get = (path: string, headers: Readonly<Record<string, string>> = {}, method = "GET") =>
   Effect.flatMap(TestServer, ({ ask }) => ask(method, path, { headers }))
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** Of one user. */
 const quotaBytes = 4.5 * limitBytes

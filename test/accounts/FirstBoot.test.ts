@@ -36,7 +36,7 @@ const empty = Effect.gen(function* () {
 
 const url = "http://127.0.0.1:1"
 
-layer(TestStores.layer, { excludeTestServices: true, timeout: 60_000 })("the first boot", (it) => {
+layer(TestStores.layer, { excludeTestServices: true })("the first boot", (it) => {
   it.effect("makes an administrator with an account key, which only the owner of DATA_DIR can read", () =>
     Effect.gen(function* () {
       const sql = yield* empty

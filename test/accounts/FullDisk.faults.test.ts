@@ -41,7 +41,7 @@ describeWith(smallDisk, "blobs on a disk of 16 MiB", () => {
   })
   const settings = { blobsDirectory: disk.directory, filesMinFreeBytes: mib }
 
-  layer(TestServer.own(settings), { excludeTestServices: true, timeout: 120_000 })("that is full", (it) => {
+  layer(TestServer.own(settings), { excludeTestServices: true })("that is full", (it) => {
     it.effect(
       "is 507 before it has less than is kept free, with nothing kept, and well with room again",
       () =>

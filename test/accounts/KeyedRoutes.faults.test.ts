@@ -125,60 +125,57 @@ const toldBy = (answer: Answer) => ({
 
 const server = TestServer.own({ rooms: new Set(["accounts", "twice"]) }, { rooms: [...rooms, twiceRoom] })
 
-layer(server, { excludeTestServices: true, timeout: 60_000 })(
-  "a raw route with the key of its caller",
-  (it) => {
-    it.effect("lets in those that an ordinary endpoint lets in, and answers others as it does", () =>
-      Effect.gen(function* () {
-        const { adminKey, ask, makeKey, makeUser } = yield* TestServer
-        const { key } = yield* makeUser()
-        const reader = (yield* makeKey({ scopes: ["read"] }, key)).key
-        const router = (yield* makeKey({ kind: "router" }, key)).key
-        const [cookie, readCookie, ended] = [yield* signIn(key), yield* signIn(reader), yield* signIn(key)]
-        yield* askBy(ended, "DELETE", session)
-        const token = yield* tokenOf(cookie)
-        const shown: Readonly<Record<string, Asked>> = {
-          administrator: { key: adminKey },
-          account: { key },
-          reader: { key: reader },
-          router: { key: router },
-          token: { key: token },
-          "bad key": { key: "sk_x" },
-          "other scheme": { key: "", headers: { authorization: `Basic ${key}`, cookie } },
-          nothing: { key: "" },
-          cookie: { key: "", headers: { cookie } },
-          "own page": { key: "", headers: { cookie, "sec-fetch-site": "same-origin" } },
-          "foreign page": { key: "", headers: { cookie, "sec-fetch-site": "cross-site" } },
-          "foreign origin": { key: "", headers: { cookie, origin: "https://evil.example" } },
-          "reader's cookie": { key: "", headers: { cookie: readCookie } },
-          "forged cookie": { key: "", headers: { cookie: "signalbox=ssc_x" } },
-          "ended session": { key: "", headers: { cookie: ended } },
-          "key of a foreign page": { key, headers: { cookie, "sec-fetch-site": "cross-site" } }
+layer(server, { excludeTestServices: true })("a raw route with the key of its caller", (it) => {
+  it.effect("lets in those that an ordinary endpoint lets in, and answers others as it does", () =>
+    Effect.gen(function* () {
+      const { adminKey, ask, makeKey, makeUser } = yield* TestServer
+      const { key } = yield* makeUser()
+      const reader = (yield* makeKey({ scopes: ["read"] }, key)).key
+      const router = (yield* makeKey({ kind: "router" }, key)).key
+      const [cookie, readCookie, ended] = [yield* signIn(key), yield* signIn(reader), yield* signIn(key)]
+      yield* askBy(ended, "DELETE", session)
+      const token = yield* tokenOf(cookie)
+      const shown: Readonly<Record<string, Asked>> = {
+        administrator: { key: adminKey },
+        account: { key },
+        reader: { key: reader },
+        router: { key: router },
+        token: { key: token },
+        "bad key": { key: "sk_x" },
+        "other scheme": { key: "", headers: { authorization: `Basic ${key}`, cookie } },
+        nothing: { key: "" },
+        cookie: { key: "", headers: { cookie } },
+        "own page": { key: "", headers: { cookie, "sec-fetch-site": "same-origin" } },
+        "foreign page": { key: "", headers: { cookie, "sec-fetch-site": "cross-site" } },
+        "foreign origin": { key: "", headers: { cookie, origin: "https://evil.example" } },
+        "reader's cookie": { key: "", headers: { cookie: readCookie } },
+        "forged cookie": { key: "", headers: { cookie: "signalbox=ssc_x" } },
+        "ended session": { key: "", headers: { cookie: ended } },
+        "key of a foreign page": { key, headers: { cookie, "sec-fetch-site": "cross-site" } }
+      }
+      const seen = new Set<string>()
+      for (const [name, asked] of Object.entries(shown)) {
+        for (const [method, path] of [["GET", "cookie"], ...paths.map((each) => ["POST", each])] as const) {
+          const ordinary = toldBy(yield* ask(method ?? "", `/api/v1/ordinary/${path}`, asked))
+          const raw = toldBy(yield* ask(method ?? "", `/api/v1/keyed/${path}`, asked))
+          assert.deepStrictEqual(raw, ordinary, `${name}: ${method} ${path}`)
+          seen.add(`${raw.status}${raw.isCleared ? " cleared" : ""}`)
         }
-        const seen = new Set<string>()
-        for (const [name, asked] of Object.entries(shown)) {
-          for (const [method, path] of [["GET", "cookie"], ...paths.map((each) => ["POST", each])] as const) {
-            const ordinary = toldBy(yield* ask(method ?? "", `/api/v1/ordinary/${path}`, asked))
-            const raw = toldBy(yield* ask(method ?? "", `/api/v1/keyed/${path}`, asked))
-            assert.deepStrictEqual(raw, ordinary, `${name}: ${method} ${path}`)
-            seen.add(`${raw.status}${raw.isCleared ? " cleared" : ""}`)
-          }
-        }
-        assert.sameMembers([...seen], ["200", "401", "401 cleared", "403", "429", "500"])
-      })
-    )
+      }
+      assert.sameMembers([...seen], ["200", "401", "401 cleared", "403", "429", "500"])
+    })
+  )
 
-    it.effect("counts for its owner, refused or not", () =>
-      Effect.gen(function* () {
-        const { ask, makeUser } = yield* TestServer
-        const { key } = yield* makeUser()
-        for (const path of ["full", "full", "admin"]) yield* ask("POST", `/api/v1/keyed/${path}`, { key })
-        const stats = yield* ask("GET", "/api/v1/stats", { key })
-        assert.deepInclude((stats.json as { readonly apiStats: object }).apiStats, {
-          requestsToday: 3,
-          errorCount: 1
-        })
+  it.effect("counts for its owner, refused or not", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* TestServer
+      const { key } = yield* makeUser()
+      for (const path of ["full", "full", "admin"]) yield* ask("POST", `/api/v1/keyed/${path}`, { key })
+      const stats = yield* ask("GET", "/api/v1/stats", { key })
+      assert.deepInclude((stats.json as { readonly apiStats: object }).apiStats, {
+        requestsToday: 3,
+        errorCount: 1
       })
-    )
-  }
-)
+    })
+  )
+})

@@ -24,7 +24,7 @@ const assertInvalid = (answer: Answer, field: string, message: RegExp, note: str
   assert.match(error.message, message, note)
 }
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("keys", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("keys", (it) => {
   it.effect("are shown once when they are made, with 201, and never again", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

@@ -19,7 +19,7 @@ const lastKey = {
   }
 }
 
-const options = { excludeTestServices: true, timeout: 60_000 } as const
+const options = { excludeTestServices: true } as const
 
 /** The id of the key that the first boot made, and its user's. */
 const firstKey = Effect.gen(function* () {

@@ -95,7 +95,7 @@ const told = ({ headers, status }: Answer) => [
   ...["limit", "remaining", "reset"].map((name) => Number(headers.get(`ratelimit-${name}`)))
 ]
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const server = (changes: ConfigChanges) =>
   layer(
     TestServer.own({ rooms: new Set(["accounts", "sends"]), ...changes }, { rooms: [...rooms, sendsRoom] }),

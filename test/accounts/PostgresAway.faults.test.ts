@@ -5,7 +5,7 @@ import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 import { askBy, cookieOf, session, signIn, tokenOf } from "./sessions/SignedIn.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const postgres = postgresWire()
 

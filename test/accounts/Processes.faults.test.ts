@@ -5,7 +5,7 @@ import { ask as askProcess } from "#test/harness/ApiClient.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { becomes, otherProcess } from "./OtherProcess.ts"
 
-layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("in another process", (it) => {
+layer(TestServer.own(), { excludeTestServices: true })("in another process", (it) => {
   it.effect("a new key works at once, and stops by itself when it is revoked or its owner deleted", () =>
     Effect.gen(function* () {
       const { ask, makeKey, makeUser } = yield* TestServer

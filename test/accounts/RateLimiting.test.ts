@@ -35,8 +35,7 @@ describe("a refusal", () => {
   })
 })
 
-const server = (changes: ConfigChanges) =>
-  layer(TestServer.own(changes), { excludeTestServices: true, timeout: 60_000 })
+const server = (changes: ConfigChanges) => layer(TestServer.own(changes), { excludeTestServices: true })
 
 server({ limits: { ratePerMinute: 600, rateBurst: 120 } })("a key's rate", (it) => {
   it.effect("is told on every answer: 600 a minute and a burst of 120 by default", () =>

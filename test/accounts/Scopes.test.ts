@@ -51,7 +51,7 @@ const fieldOf = ({ json, status }: Answer): readonly [number, string] => [
   (json as { readonly error: { readonly param: string } }).error.param
 ]
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("the scopes of a key", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("the scopes of a key", (it) => {
   it.effect("are everything by default, and are given, changed and listed", () =>
     Effect.gen(function* () {
       const { ask, makeUser } = yield* TestServer

@@ -39,7 +39,7 @@ const rows = Effect.flatMap(SqlClient, (sql) =>
   )
 )
 
-layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("an upload by a stranger", (it) => {
+layer(TestServer.own(), { excludeTestServices: true })("an upload by a stranger", (it) => {
   it.effect("cut off after any byte of its form stores nothing", () =>
     Effect.gen(function* () {
       const form = part("file", "\r\n--\r\n--") + end

@@ -10,7 +10,7 @@ import { RawClient, statusOf } from "#test/front/RawClient.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** A disk that is full for uploads that mention it. */
 const fullDisk = Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" })

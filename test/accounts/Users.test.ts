@@ -6,7 +6,7 @@ const admin = "/api/v1/admin/users"
 const users = "/api/v1/users"
 const nobody = `usr_${"0".repeat(22)}`
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("users", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("users", (it) => {
   it.effect("are all listed for an administrator, page by page, ten at a time unless told otherwise", () =>
     Effect.gen(function* () {
       const { ask, makeUser } = yield* TestServer
@@ -204,7 +204,7 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("users"
 })
 
 // It has one administrator, and no other file makes more.
-layer(TestServer.own(), { excludeTestServices: true, timeout: 60_000 })("administrators", (it) => {
+layer(TestServer.own(), { excludeTestServices: true })("administrators", (it) => {
   it.effect("are never lost to the last one", () =>
     Effect.gen(function* () {
       const { adminKey, ask, makeUser } = yield* TestServer

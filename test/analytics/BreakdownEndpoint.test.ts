@@ -4,7 +4,7 @@ import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { makeSite, rowsOf, statusAndBody } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 type Row = readonly [value: string | null, visitors: number, pageviews: number, count: number]
 

@@ -98,7 +98,7 @@ describe("visits of two processes that count in turn", () => {
   )
 })
 
-layer(TestStores.layer, { excludeTestServices: true, timeout: 60_000 })("the lease on counting", (it) => {
+layer(TestStores.layer, { excludeTestServices: true })("the lease on counting", (it) => {
   const aDay = 86_400_000
 
   it.effect("is one process's, with an epoch of its own, until it is due or let go", () =>

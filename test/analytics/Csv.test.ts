@@ -6,7 +6,7 @@ import { TestServer, type Answer } from "#test/harness/TestServer.ts"
 import { makeSite } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** Reads what RFC 4180 says: records end in CRLF; a cell in quotes holds anything, with its quotes doubled. */
 const parseCsv = (text: string): ReadonlyArray<ReadonlyArray<string>> => {

@@ -18,7 +18,7 @@ const left = (site: PurgedSite) => {
   })
 }
 
-layer(purgedStores, { excludeTestServices: true, timeout: 60_000 })("rows that are dead", (it) => {
+layer(purgedStores, { excludeTestServices: true })("rows that are dead", (it) => {
   it.effect("are all of a deleted site, of each dataset", () =>
     Effect.gen(function* () {
       const id = yield* makeRow()

@@ -14,7 +14,7 @@ import { offeredPurges } from "./OfferedPurges.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { chrome, lookups } from "./Senders.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const owner = "usr_0000000000000000000001"
 
 /** Postgres takes nothing of what became of a part. */

@@ -8,7 +8,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { makeSite, rowsOf } from "./SiteProbe.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const address = "203.0.113.177"
 const userAgent =

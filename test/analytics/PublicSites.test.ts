@@ -4,7 +4,7 @@ import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { makeSite, rowsOf, statusAndBody } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const notFound = [404, { error: "Site not found" }] as const
 

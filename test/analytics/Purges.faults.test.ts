@@ -6,7 +6,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 import { fill, stored, today } from "./PurgedStores.ts"
 import { makeSite } from "./SiteProbe.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const limits = { purgeLookMillis: 500, purgeSettleMillis: 2_000, purgeRestMillis: 0 }
 

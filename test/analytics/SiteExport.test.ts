@@ -5,7 +5,7 @@ import { chrome } from "./Senders.ts"
 import { makeSite, rowsOf, type SiteProbe } from "./SiteProbe.ts"
 import { threeVisits } from "./SiteVisits.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 type Line = Readonly<Record<string, unknown>>
 

@@ -8,7 +8,7 @@ import { purgeSite } from "#src/analytics/purges/SitePurge.ts"
 import { ClickHouse } from "#src/infra/clickhouse/ClickHouse.ts"
 import { empty, fill, makeRow, purgedStores, stored, today, whole } from "./PurgedStores.ts"
 
-layer(purgedStores, { excludeTestServices: true, timeout: 60_000 })("the purge of a site", (it) => {
+layer(purgedStores, { excludeTestServices: true })("the purge of a site", (it) => {
   it.effect("leaves nothing of a deleted one, in either store and in files, and all of the others", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient

@@ -4,7 +4,7 @@ import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { chrome } from "./Senders.ts"
 import { makeSite, type SiteProbe } from "./SiteProbe.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const reset = (id: string, key?: string) =>
   Effect.flatMap(TestServer, ({ ask }) =>

@@ -4,7 +4,7 @@ import { TestServer, type Answer, type Asked, textOf } from "#test/harness/TestS
 import { chrome } from "./Senders.ts"
 import { makeSite } from "./SiteProbe.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const sites = "/api/v1/sites"
 
 interface SiteBody {

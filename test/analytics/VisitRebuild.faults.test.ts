@@ -107,7 +107,7 @@ const insertEvents = (site: string, count: number, columns: string) =>
     site
   )
 
-layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("signalbox rebuild visits", (it) => {
+layer(TestServer.own(), { excludeTestServices: true })("signalbox rebuild visits", (it) => {
   it.effect("finds nothing to do where every row is what the events say", () =>
     Effect.gen(function* () {
       const site = yield* makeSite

@@ -135,7 +135,7 @@ describe("the command line of the bench", () => {
   it(
     `keeps what was measured and leaves nothing behind, whenever it is ended (${kills} times)`,
     {
-      timeout: 120_000 + kills * 60_000
+      timeout: 300_000 + kills * 60_000
     },
     async () => {
       const random = seededRandom(seed)

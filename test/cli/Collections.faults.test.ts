@@ -9,7 +9,7 @@ const run = (...args: ReadonlyArray<string>) =>
     Effect.promise(() => signalbox(args, { SIGNALBOX_URL: url, SIGNALBOX_KEY: adminKey }))
   )
 
-layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("signalbox", (it) => {
+layer(catalogueServer(), { excludeTestServices: true })("signalbox", (it) => {
   it.effect("makes, lists, changes and deletes collections", () =>
     Effect.gen(function* () {
       const made = yield* run(

@@ -23,7 +23,7 @@ const server = Layer.unwrap(
   )
 ).pipe(Layer.provideMerge(DnsServer.layer))
 
-layer(server, { excludeTestServices: true, timeout: 120_000 })("signalbox mail", (it) => {
+layer(server, { excludeTestServices: true })("signalbox mail", (it) => {
   it.effect("sends, shows, lists the inbox, and suppresses", () =>
     Effect.gen(function* () {
       const { key } = yield* (yield* TestServer).makeUser()

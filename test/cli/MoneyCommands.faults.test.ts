@@ -15,7 +15,7 @@ const answerOf = (...args: ReadonlyArray<string>) =>
     return JSON.parse(out)
   })
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("signalbox", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("signalbox", (it) => {
   it.effect("adds credits once for an idempotency key, lists what was added, and shows one's own", () =>
     Effect.gen(function* () {
       const { makeUser } = yield* TestServer

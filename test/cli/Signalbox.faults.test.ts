@@ -14,7 +14,7 @@ const run = (args: ReadonlyArray<string>, env?: Readonly<Record<string, string>>
 
 const emptyDirectory = Effect.promise(() => mkdtemp(join(tmpdir(), "signalbox-cli-")))
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("signalbox", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("signalbox", (it) => {
   it.effect("tells a person or a program how the server and its components are", () =>
     Effect.gen(function* () {
       const { url } = yield* TestServer

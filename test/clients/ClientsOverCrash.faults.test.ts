@@ -94,7 +94,7 @@ describeWith(interpreters, "the clients, while the server is killed with SIGKILL
       await server.dispose()
       await rm(directory, { recursive: true, force: true })
     }
-  }, 300_000)
+  })
 })
 
 /** The number of stored events of each client. */

@@ -29,8 +29,7 @@ const wire = (
 const etagOf = (headers: Headers): string => headers.get("etag") ?? assert.fail("no ETag")
 
 layer(TestServer.own({ corsOrigins: new Set(["https://console.example"]) }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("/a.js and /scripts/beacon.*", (it) => {
   it.effect("are at most 1,000 bytes for pages, gzipped or in Brotli, as served", () =>
     Effect.gen(function* () {
@@ -129,8 +128,7 @@ layer(TestServer.own({ corsOrigins: new Set(["https://console.example"]) }), {
 })
 
 layer(TestServer.own({ baseUrl: "https://stats.example/it's/$here" }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("the clients of a server with a BASE_URL", (it) => {
   it.effect("know it", () =>
     Effect.gen(function* () {
@@ -147,7 +145,7 @@ layer(TestServer.own({ baseUrl: "https://stats.example/it's/$here" }), {
   )
 })
 
-layer(TestServer.own({ trustProxy: 1 }), { excludeTestServices: true, timeout: 60_000 })(
+layer(TestServer.own({ trustProxy: 1 }), { excludeTestServices: true })(
   "the clients of a server behind a proxy that it trusts",
   (it) => {
     it.effect("know where the proxy was asked, in what is a host and a scheme alone", () =>
@@ -179,8 +177,7 @@ layer(TestServer.own({ trustProxy: 1 }), { excludeTestServices: true, timeout: 6
 )
 
 layer(TestServer.own({ rooms: new Set(["accounts"]) }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("a server without the analytics room", (it) => {
   it.effect("has no scripts", () =>
     Effect.gen(function* () {

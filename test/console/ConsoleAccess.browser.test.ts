@@ -297,5 +297,5 @@ describeWith(chromiumPresent, "who sees what at /, in Chromium,", () => {
     } finally {
       await other.dispose()
     }
-  }, 120_000)
+  })
 })

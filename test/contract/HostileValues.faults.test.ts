@@ -264,7 +264,7 @@ describe("requests with values that no store takes", () => {
     socket.leave()
   })
 
-  it("leave everybody else as they were, after a restart as well", { timeout: 120_000 }, async () => {
+  it("leave everybody else as they were, after a restart as well", async () => {
     await othersAreWell()
     await asker.server.stop()
     await asker.server.start()

@@ -53,7 +53,7 @@ const json = operations.flatMap((operation) =>
   )
 )
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a body", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("a body", (it) => {
   it.effect(`with a member that its schema does not have is refused by name (seed ${seed})`, () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

@@ -48,7 +48,7 @@ describe("two processes on one Postgres and one directory of blobs", () => {
     const env = { ...stores.env, BLOBS_URL: pathToFileURL(blobs).href, ROOMS: "accounts,files" }
     const first = await startServer({ env })
     servers = [first, await startServer({ env })]
-  }, 120_000)
+  })
   afterAll(async () => {
     for (const server of servers) await server.dispose()
     await stores?.close()
@@ -98,60 +98,52 @@ describe("two processes on one Postgres and one directory of blobs", () => {
 
   const urlOf = (index: number, token: string): string => `${at(index).url}/direct/${token}`
 
-  it(
-    `give the bytes of a link to exactly ${cap} of ${clients} programs that ask at once`,
-    { timeout: 120_000 },
-    async () => {
-      const bytes = Buffer.alloc(20_000, "shared ")
-      const { fileId } = await uploaded(bytes)
-      const { token } = await linkTo(fileId, { maxRequests: cap })
-      let [given, late] = [0, 0]
-      const take = async (index: number): Promise<void> => {
-        const asked = { headers: { accept: "*/*" } }
-        const answer = await patient(urlOf(index, token), asked, () => late++)
-        const body = Buffer.from(await answer.arrayBuffer())
-        if (answer.status === 200) {
-          assert.isTrue(body.equals(bytes))
-          given++
-        } else {
-          assert.deepStrictEqual([answer.status, body.toString()], [410, '{"error":"Link exhausted"}'])
-        }
+  it(`give the bytes of a link to exactly ${cap} of ${clients} programs that ask at once`, async () => {
+    const bytes = Buffer.alloc(20_000, "shared ")
+    const { fileId } = await uploaded(bytes)
+    const { token } = await linkTo(fileId, { maxRequests: cap })
+    let [given, late] = [0, 0]
+    const take = async (index: number): Promise<void> => {
+      const asked = { headers: { accept: "*/*" } }
+      const answer = await patient(urlOf(index, token), asked, () => late++)
+      const body = Buffer.from(await answer.arrayBuffer())
+      if (answer.status === 200) {
+        assert.isTrue(body.equals(bytes))
+        given++
+      } else {
+        assert.deepStrictEqual([answer.status, body.toString()], [410, '{"error":"Link exhausted"}'])
       }
-      await Promise.all(Array.from({ length: clients }, (_, index) => take(index)))
-      // A use that was counted too late for its client is given back, behind the clients that come meanwhile.
-      if (late > 0)
-        await until("all uses are taken", async () => {
-          if (given < cap) await take(0)
-          return given < cap ? `${given} of them` : undefined
-        })
-      await take(1)
-      assert.strictEqual(given, cap)
     }
-  )
+    await Promise.all(Array.from({ length: clients }, (_, index) => take(index)))
+    // A use that was counted too late for its client is given back, behind the clients that come meanwhile.
+    if (late > 0)
+      await until("all uses are taken", async () => {
+        if (given < cap) await take(0)
+        return given < cap ? `${given} of them` : undefined
+      })
+    await take(1)
+    assert.strictEqual(given, cap)
+  })
 
-  it(
-    `let exactly ${cap} of ${clients / 4} people through a link who click at once`,
-    { timeout: 120_000 },
-    async () => {
-      const { fileId } = await uploaded(Buffer.from("the bytes"))
-      const { token } = await linkTo(fileId, { maxRequests: cap })
-      const headers = { accept: "text/html,*/*;q=0.8" }
-      const texts = await Promise.all(
-        Array.from({ length: clients / 4 }, async (_, index) => {
-          const seen = await patient(urlOf(index, token), { headers })
-          await seen.arrayBuffer()
-          // The other process has the bytes.
-          const clicked = await patient(urlOf(index, token), { method: "POST", headers, redirect: "manual" })
-          await clicked.arrayBuffer()
-          if (clicked.status !== 303) return String(clicked.status)
-          const query = clicked.headers.get("location")?.split("?")[1] ?? ""
-          return (await patient(`${urlOf(index + 1, token)}?${query}`, { headers })).text()
-        })
-      )
-      assert.strictEqual(texts.filter((text) => text === "the bytes").length, cap)
-      assert.strictEqual(texts.filter((text) => text === "410").length, clients / 4 - cap)
-    }
-  )
+  it(`let exactly ${cap} of ${clients / 4} people through a link who click at once`, async () => {
+    const { fileId } = await uploaded(Buffer.from("the bytes"))
+    const { token } = await linkTo(fileId, { maxRequests: cap })
+    const headers = { accept: "text/html,*/*;q=0.8" }
+    const texts = await Promise.all(
+      Array.from({ length: clients / 4 }, async (_, index) => {
+        const seen = await patient(urlOf(index, token), { headers })
+        await seen.arrayBuffer()
+        // The other process has the bytes.
+        const clicked = await patient(urlOf(index, token), { method: "POST", headers, redirect: "manual" })
+        await clicked.arrayBuffer()
+        if (clicked.status !== 303) return String(clicked.status)
+        const query = clicked.headers.get("location")?.split("?")[1] ?? ""
+        return (await patient(`${urlOf(index + 1, token)}?${query}`, { headers })).text()
+      })
+    )
+    assert.strictEqual(texts.filter((text) => text === "the bytes").length, cap)
+    assert.strictEqual(texts.filter((text) => text === "410").length, clients / 4 - cap)
+  })
 
   /** A download by a client that takes a piece now and then, so that it is under way for a long time. */
   const slowly = async (index: number, path: string, headers: Readonly<Record<string, string>> = {}) => {
@@ -212,7 +204,7 @@ describe("two processes on one Postgres and one directory of blobs", () => {
     return answer.status
   }
 
-  it("end a link that is revoked, in the midst of a download too", { timeout: 60_000 }, async () => {
+  it("end a link that is revoked, in the midst of a download too", async () => {
     const { fileId } = await uploaded(Buffer.alloc(large, "x"))
     const { token } = await linkTo(fileId)
     const download = await slowly(1, `/direct/${token}`)
@@ -226,7 +218,7 @@ describe("two processes on one Postgres and one directory of blobs", () => {
     )
   })
 
-  it("end a key that is revoked, in the midst of a download too", { timeout: 60_000 }, async () => {
+  it("end a key that is revoked, in the midst of a download too", async () => {
     const { id, key: kept } = await newUser()
     const { key, keyId } = await newKey({ user_id: id })
     const { fileId } = await uploaded(Buffer.alloc(large, "x"), key)
@@ -242,7 +234,7 @@ describe("two processes on one Postgres and one directory of blobs", () => {
     )
   })
 
-  it("end a session that signs out, in the midst of a download too", { timeout: 60_000 }, async () => {
+  it("end a session that signs out, in the midst of a download too", async () => {
     const { key } = await newUser()
     const { fileId } = await uploaded(Buffer.alloc(large, "x"), key)
     const cookie = await signedIn(key)
@@ -254,7 +246,7 @@ describe("two processes on one Postgres and one directory of blobs", () => {
     )
   })
 
-  it("serve each other's files, and go on with each other's uploads", { timeout: 60_000 }, async () => {
+  it("serve each other's files, and go on with each other's uploads", async () => {
     const { key } = await newUser()
     for (const [index, text] of ["short", "x".repeat(100_000)].entries()) {
       const { directoryId, fileId } = await uploaded(Buffer.from(text), key, index)
@@ -277,7 +269,7 @@ describe("two processes on one Postgres and one directory of blobs", () => {
     assert.strictEqual(await one.read(last.headers.get("upload-file-id")), "0123456789")
   })
 
-  it("see each other's devices, flags and what was sent", { timeout: 60_000 }, async () => {
+  it("see each other's devices, flags and what was sent", async () => {
     const { key } = await newUser()
     const made = await asked(at(0), "POST", "/api/devices", {
       key,
@@ -315,7 +307,7 @@ describe("two processes on one Postgres and one directory of blobs", () => {
     }
   })
 
-  it("let in a command line that began its login at the other one", { timeout: 60_000 }, async () => {
+  it("let in a command line that began its login at the other one", async () => {
     const { key } = await newUser()
     const begun = await asked(at(0), "POST", "/api/cli/auth/init", { key: "", json: { name: "build" } })
     const token = textAt(begun, "token")

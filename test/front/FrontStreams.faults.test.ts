@@ -386,8 +386,7 @@ describe.concurrent("a streamed answer", () => {
           await client.until(hasEnded)
           client.destroy()
         }
-      }),
-    60_000
+      })
   )
 })
 

@@ -61,7 +61,7 @@ const wayToProcess = (file: string, seen = new Set<string>()): string | undefine
 }
 
 describe("the tiers of the tests", () => {
-  it("have each file of tests once, in the tier that its name says", { timeout: 60_000 }, async () => {
+  it("have each file of tests once, in the tier that its name says", async () => {
     const vitest = await createVitest("test", { root, watch: false, config: join(root, "vitest.config.ts") })
     try {
       const found = (await vitest.globTestSpecifications()).map(

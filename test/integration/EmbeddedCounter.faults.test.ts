@@ -14,7 +14,7 @@ describe("a server with stores of its own", () => {
   beforeAll(async () => {
     // A suite on given stores gives them to every server: here the embedded ones are meant.
     own = await startServer({ env: { DATABASE_URL: "", CLICKHOUSE_URL: "" } })
-  }, 120_000)
+  })
   afterAll(async () => {
     await guest?.dispose()
     await own?.dispose()

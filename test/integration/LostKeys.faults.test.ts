@@ -8,7 +8,6 @@ import { type ServerProcess, startServer } from "#test/harness/ServerProcess.ts"
 
 /** An embedded PostgreSQL of its own, also where the suite is given a server: an empty variable counts as unset. */
 const embedded = { DATABASE_URL: "", ROOMS: "accounts" }
-const slow = { timeout: 120_000 } as const
 
 const newKey = async (dataDir: string): Promise<string> => {
   const { code, err, out } = await signalbox(["admin", "key", "--new", "--json"], {
@@ -33,28 +32,24 @@ describe("an operator who has lost every key", () => {
   let server: ServerProcess
   beforeAll(async () => {
     server = await startServer({ env: embedded })
-  }, 120_000)
+  })
   afterAll(() => server?.dispose())
 
-  it(
-    "is told at the start that there is none, gets one while the server runs, and the command line has it",
-    slow,
-    async () => {
-      rmSync(join(server.dataDir, "admin.json"))
-      await server.stop()
-      const before = server.output().length
-      await server.start()
-      const message = server.output().slice(before)
-      assert.match(message, /"adminKey":"not known here; .*admin key --new/)
-      assert.isFalse(existsSync(join(server.dataDir, "admin.json")))
+  it("is told at the start that there is none, gets one while the server runs, and the command line has it", async () => {
+    rmSync(join(server.dataDir, "admin.json"))
+    await server.stop()
+    const before = server.output().length
+    await server.start()
+    const message = server.output().slice(before)
+    assert.match(message, /"adminKey":"not known here; .*admin key --new/)
+    assert.isFalse(existsSync(join(server.dataDir, "admin.json")))
 
-      const without = await signalbox(["keys", "list"], { DATA_DIR: server.dataDir })
-      assert.strictEqual(without.code, 78)
-      assert.isTrue(await isKnown(server, await newKey(server.dataDir)))
-    }
-  )
+    const without = await signalbox(["keys", "list"], { DATA_DIR: server.dataDir })
+    assert.strictEqual(without.code, 78)
+    assert.isTrue(await isKnown(server, await newKey(server.dataDir)))
+  })
 
-  it("gets one while the server does not run", slow, async () => {
+  it("gets one while the server does not run", async () => {
     await server.stop()
     const key = await newKey(server.dataDir)
     assert.isFalse(existsSync(join(server.dataDir, "postgres/postmaster.pid")))
@@ -73,29 +68,25 @@ describe("an operator who has lost every key", () => {
     assert.strictEqual((await signalbox(["admin", "key"], env)).code, 2)
   })
 
-  it(
-    "may try a copy that was made while the server ran: it is told apart from the original",
-    slow,
-    async () => {
-      const copy = `${server.dataDir}-copy`
-      // Files that change meanwhile may be missing: as after a loss of power, PostgreSQL has the changes in its log.
-      spawnSync("cp", ["-a", server.dataDir, copy])
-      assert.isTrue(existsSync(join(copy, "postgres/postmaster.pid")))
+  it("may try a copy that was made while the server ran: it is told apart from the original", async () => {
+    const copy = `${server.dataDir}-copy`
+    // Files that change meanwhile may be missing: as after a loss of power, PostgreSQL has the changes in its log.
+    spawnSync("cp", ["-a", server.dataDir, copy])
+    assert.isTrue(existsSync(join(copy, "postgres/postmaster.pid")))
+    try {
+      const key = await newKey(copy)
+      assert.isFalse(await isKnown(server, key), "the original has got the key of its copy")
+      const restored = await startServer({ env: embedded, dataDir: copy })
       try {
-        const key = await newKey(copy)
-        assert.isFalse(await isKnown(server, key), "the original has got the key of its copy")
-        const restored = await startServer({ env: embedded, dataDir: copy })
-        try {
-          assert.isTrue(await isKnown(restored, key))
-          assert.isTrue(await isKnown(server, server.adminKey()))
-          assert.notInclude(server.output(), "PostgreSQL ended")
-        } finally {
-          await restored.dispose()
-        }
+        assert.isTrue(await isKnown(restored, key))
         assert.isTrue(await isKnown(server, server.adminKey()))
+        assert.notInclude(server.output(), "PostgreSQL ended")
       } finally {
-        rmSync(copy, { recursive: true, force: true })
+        await restored.dispose()
       }
+      assert.isTrue(await isKnown(server, server.adminKey()))
+    } finally {
+      rmSync(copy, { recursive: true, force: true })
     }
-  )
+  })
 })

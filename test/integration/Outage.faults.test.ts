@@ -89,7 +89,7 @@ describe("a store that is away", () => {
   describe.each(ways)("ClickHouse (connections %s)", (way) => {
     it(
       "delays events and fails reads, and loses nothing",
-      { timeout: 120_000 + outageMillis * 2 },
+      { timeout: 300_000 + outageMillis * 2 },
       async () => {
         const load = startLoad(`clickhouse-${way}`)
         await sleep(500)
@@ -110,7 +110,7 @@ describe("a store that is away", () => {
   describe.each(ways)("Postgres (connections %s)", (way) => {
     it(
       "fails what needs it, while known keys and sites go on",
-      { timeout: 120_000 + outageMillis * 2 },
+      { timeout: 300_000 + outageMillis * 2 },
       async () => {
         const load = startLoad(`postgres-${way}`)
         await sleep(500)

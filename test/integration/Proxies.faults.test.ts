@@ -51,7 +51,7 @@ for (const { name, present, start } of proxies) {
       })
       proxy = await start([new URL(first.url).host, new URL(second.url).host])
       running.push(proxy)
-    }, 120_000)
+    })
 
     const through = () => ({ ...pair.both, url: proxy.url })
 
@@ -164,7 +164,7 @@ const some = requirement("nginx or Caddy", () =>
 
 // The last of this file, since one of the two is gone then.
 describeWith(some, "one server that is left behind a proxy with README's example", () => {
-  it("serves everything, and counts", { timeout: 60_000 }, async () => {
+  it("serves everything, and counts", async () => {
     const pair = (await started) ?? assert.fail("no proxy was started")
     const states = await Promise.all(pair.servers.map(({ url }) => statusOf(url)))
     const holder = pair.servers[states.indexOf("up")] ?? assert.fail(JSON.stringify(states))

@@ -53,7 +53,7 @@ describe("a server whose data directory is damaged", () => {
   })
   afterAll(() => server?.dispose())
 
-  it("starts with a torn clickhouse.json and random ids, and names them", { timeout: 60_000 }, async () => {
+  it("starts with a torn clickhouse.json and random ids, and names them", async () => {
     const published = join(server.dataDir, "clickhouse.json")
     truncateSync(published, 10)
     const ids = join(server.dataDir, "analytics", "ids", site.id)
@@ -77,31 +77,27 @@ describe("a server whose data directory is damaged", () => {
     await server.stop()
   })
 
-  it(
-    "whose engine is gone brings in what its logs have, and says what is gone",
-    { timeout: 60_000 },
-    async () => {
-      await server.stop()
-      const engine = join(server.dataDir, "clickhouse", "engine")
-      assert.isTrue(existsSync(engine))
-      const before = server.output().length
-      renameSync(engine, `${engine}.gone`)
-      await server.start()
-      assert.include(server.output().slice(before), engine)
-      await until("the events are there again", async () => {
-        const count = await pageviews(server, site)
-        return count >= 20 ? undefined : `${count} of 20`
-      })
-      const { body } = await ask(server, "GET", "/readyz", { key: "" })
-      assert.include(JSON.stringify(body), engine)
-      assert.include(JSON.stringify(body), "degraded")
-      await server.stop()
-      await server.start()
-      const next = await ask(server, "GET", "/readyz", { key: "" })
-      assert.notInclude(JSON.stringify(next.body), engine)
-      await server.stop()
-    }
-  )
+  it("whose engine is gone brings in what its logs have, and says what is gone", async () => {
+    await server.stop()
+    const engine = join(server.dataDir, "clickhouse", "engine")
+    assert.isTrue(existsSync(engine))
+    const before = server.output().length
+    renameSync(engine, `${engine}.gone`)
+    await server.start()
+    assert.include(server.output().slice(before), engine)
+    await until("the events are there again", async () => {
+      const count = await pageviews(server, site)
+      return count >= 20 ? undefined : `${count} of 20`
+    })
+    const { body } = await ask(server, "GET", "/readyz", { key: "" })
+    assert.include(JSON.stringify(body), engine)
+    assert.include(JSON.stringify(body), "degraded")
+    await server.stop()
+    await server.start()
+    const next = await ask(server, "GET", "/readyz", { key: "" })
+    assert.notInclude(JSON.stringify(next.body), engine)
+    await server.stop()
+  })
 })
 
 /** The children of a process, and theirs. */
@@ -123,7 +119,7 @@ const descendants = (pid: number): ReadonlyArray<number> => {
 }
 
 describe("a server that was killed with all of its processes", () => {
-  it("starts at once, though it is not reaped", { timeout: 120_000 }, async () => {
+  it("starts at once, though it is not reaped", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "signalbox-unreaped-"))
     const port = await freePort()
     const env = serverEnvironment({ ...embedded, PORT: String(port), DATA_DIR: dataDir })
@@ -138,14 +134,10 @@ describe("a server that was killed with all of its processes", () => {
       let told = ""
       parent.stdout.on("data", (chunk) => (told += String(chunk)))
       const url = `http://127.0.0.1:${port}`
-      await until(
-        "the first is ready",
-        async () => {
-          const answer = await fetch(`${url}/readyz`).catch((error: unknown) => String(error))
-          return typeof answer !== "string" && answer.status === 200 ? undefined : String(answer)
-        },
-        60_000
-      )
+      await until("the first is ready", async () => {
+        const answer = await fetch(`${url}/readyz`).catch((error: unknown) => String(error))
+        return typeof answer !== "string" && answer.status === 200 ? undefined : String(answer)
+      })
       const pid = Number(told.trim())
       for (const one of [pid, ...descendants(pid)]) process.kill(one, "SIGKILL")
       const next = await startServer({ dataDir, env: embedded })

@@ -25,7 +25,7 @@ describe("two servers that share Postgres and ClickHouse, behind an alternating 
 
   beforeAll(async () => {
     pair = await startCountingServers()
-  }, 120_000)
+  })
   afterAll(async () => {
     agent.destroy()
     await pair?.close()
@@ -103,7 +103,7 @@ describe("two servers that share Postgres and ClickHouse, behind an alternating 
     assert.strictEqual(check.code, 0, check.out + check.err)
   }
 
-  it("count 2,000 views of 60 people as that", { timeout: 120_000 }, async () => {
+  it("count 2,000 views of 60 people as that", async () => {
     const site = await newSite()
     for (let from = 0; from < 2_000; from += 8) {
       const statuses = await Promise.all(
@@ -193,67 +193,59 @@ describe("two servers that share Postgres and ClickHouse, behind an alternating 
     for (const answer of served) assert.strictEqual((await answer).status, 200)
   })
 
-  it(
-    "move the lease soon after a kill -9 of its holder, and lose and double nothing",
-    { timeout: 180_000 },
-    async () => {
-      // The lease of the dead ends, is found, and the last moment of a frozen one passes.
-      assert.isBelow(2 * limits.countingLeaseMillis + 2 * limits.countingPollMillis, 10_000)
-      const site = await newSite()
-      const [holder, other] = await holderAndOther()
-      assert.strictEqual((await collect(pair.both, site, "order 3")).status, 202)
-      // An id that is only in the log of the dead one is known when that log comes with it.
-      await until("the order is stored", async () => {
-        const stored = await storedPaths(at(0), site, pair.clickhouseUrl)
-        return stored.has(bought) ? undefined : "not yet"
-      })
-      const load = startBeacons({ url: pair.both.url, site: site.id, connections: 4, label: "killed" })
-      await until("it is under load", async () => (load.outcomes.size > 200 ? undefined : "not yet"))
-      await at(holder).stop("SIGKILL")
-      await counts(at(other))
-      const before = [...load.outcomes].filter(([, outcome]) => outcome === 202).length
-      await until("the other takes events", async () => {
-        const taken = [...load.outcomes].filter(([, outcome]) => outcome === 202).length
-        return taken > before + 100 ? undefined : `${taken} of ${before + 100}`
-      })
-      const repeated = await collect(pair.both, site, "order 3")
-      assert.deepInclude(repeated.body, { accepted: 0 }, "an id that the dead one took is known")
-      // The dead one's acknowledged and not yet stored events are in its log, and come with it.
-      await at(holder).start()
-      await load.stop()
-      const outcomes = new Map([...load.outcomes, [bought, 202]])
-      await assertCounted(site, { outcomes })
-      const realtime = await ask(pair.both, "GET", `/api/v1/sites/${site.id}/realtime`)
-      const seen = (realtime.body as { pageviews: number }).pageviews
+  it("move the lease soon after a kill -9 of its holder, and lose and double nothing", async () => {
+    // The lease of the dead ends, is found, and the last moment of a frozen one passes.
+    assert.isBelow(2 * limits.countingLeaseMillis + 2 * limits.countingPollMillis, 10_000)
+    const site = await newSite()
+    const [holder, other] = await holderAndOther()
+    assert.strictEqual((await collect(pair.both, site, "order 3")).status, 202)
+    // An id that is only in the log of the dead one is known when that log comes with it.
+    await until("the order is stored", async () => {
       const stored = await storedPaths(at(0), site, pair.clickhouseUrl)
-      assert.strictEqual(seen, stored.size - 1)
-    }
-  )
+      return stored.has(bought) ? undefined : "not yet"
+    })
+    const load = startBeacons({ url: pair.both.url, site: site.id, connections: 4, label: "killed" })
+    await until("it is under load", async () => (load.outcomes.size > 200 ? undefined : "not yet"))
+    await at(holder).stop("SIGKILL")
+    await counts(at(other))
+    const before = [...load.outcomes].filter(([, outcome]) => outcome === 202).length
+    await until("the other takes events", async () => {
+      const taken = [...load.outcomes].filter(([, outcome]) => outcome === 202).length
+      return taken > before + 100 ? undefined : `${taken} of ${before + 100}`
+    })
+    const repeated = await collect(pair.both, site, "order 3")
+    assert.deepInclude(repeated.body, { accepted: 0 }, "an id that the dead one took is known")
+    // The dead one's acknowledged and not yet stored events are in its log, and come with it.
+    await at(holder).start()
+    await load.stop()
+    const outcomes = new Map([...load.outcomes, [bought, 202]])
+    await assertCounted(site, { outcomes })
+    const realtime = await ask(pair.both, "GET", `/api/v1/sites/${site.id}/realtime`)
+    const seen = (realtime.body as { pageviews: number }).pageviews
+    const stored = await storedPaths(at(0), site, pair.clickhouseUrl)
+    assert.strictEqual(seen, stored.size - 1)
+  })
 
-  it(
-    "stop counting where the holder was frozen for longer than its lease",
-    { timeout: 180_000 },
-    async () => {
-      const site = await newSite()
-      const [holder, other] = await holderAndOther()
-      const load = startBeacons({ url: pair.both.url, site: site.id, connections: 4, label: "frozen" })
-      await until("it is under load", async () => (load.outcomes.size > 200 ? undefined : "not yet"))
-      process.kill(at(holder).pid(), "SIGSTOP")
-      try {
-        await counts(at(other))
-      } finally {
-        process.kill(at(holder).pid(), "SIGCONT")
-      }
-      await until("it is under load again", async () => {
-        const size = load.outcomes.size
-        return size > 600 ? undefined : String(size)
-      })
-      await load.stop()
-      await assertCounted(site, load)
+  it("stop counting where the holder was frozen for longer than its lease", async () => {
+    const site = await newSite()
+    const [holder, other] = await holderAndOther()
+    const load = startBeacons({ url: pair.both.url, site: site.id, connections: 4, label: "frozen" })
+    await until("it is under load", async () => (load.outcomes.size > 200 ? undefined : "not yet"))
+    process.kill(at(holder).pid(), "SIGSTOP")
+    try {
+      await counts(at(other))
+    } finally {
+      process.kill(at(holder).pid(), "SIGCONT")
     }
-  )
+    await until("it is under load again", async () => {
+      const size = load.outcomes.size
+      return size > 600 ? undefined : String(size)
+    })
+    await load.stop()
+    await assertCounted(site, load)
+  })
 
-  it("hand over where the holder alone has lost Postgres", { timeout: 180_000 }, async () => {
+  it("hand over where the holder alone has lost Postgres", async () => {
     const site = await newSite()
     const [holder, other] = await holderAndOther()
     const load = startBeacons({ url: pair.both.url, site: site.id, connections: 4, label: "cut-off" })

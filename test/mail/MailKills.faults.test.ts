@@ -157,7 +157,7 @@ const told = (what: string, recipients: number, unknown: number, doubled: number
     `${what}: ${kills} kills, ${recipients} recipients, ${unknown} unknown, ${doubled} came twice, ${note}`
   )
 
-const patience = { timeout: 120_000 + 30_000 * kills }
+const patience = { timeout: 300_000 + kills * 60_000 }
 
 layer(stores, { excludeTestServices: true })("mail of two servers", (it) => {
   it.effect(

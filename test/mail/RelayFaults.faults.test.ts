@@ -75,7 +75,7 @@ const limits = {
   mailProbeMillis: 50
 }
 
-layer(relayedServer({ limits }), { ...live, timeout: 300_000 })("a relay that fails", (it) => {
+layer(relayedServer({ limits }), live)("a relay that fails", (it) => {
   it.effect(
     "at a recipient is that recipient's, and no address is suppressed that is not said to be gone",
     () =>

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
-export const live = { excludeTestServices: true, timeout: 60_000 } as const
+export const live = { excludeTestServices: true } as const
 
 /** A mail that can be sent. */
 export const plain = {

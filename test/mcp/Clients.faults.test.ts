@@ -6,7 +6,7 @@ import { diagnosticRooms } from "./DiagnosticRoom.ts"
 import { diagnosticServer } from "./DiagnosticTools.ts"
 import { clients, undecided } from "./OfficialClients.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 layer(TestServer.own({ rooms: new Set(["accounts", "diagnostic"]) }, { rooms: diagnosticRooms }), live)(
   "the official TypeScript client",

@@ -74,44 +74,41 @@ const passes: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 describe("the official conformance suite", () => {
-  it.live(
-    "passes in every scenario about the protocol and tools that needs no stream",
-    () =>
-      Effect.gen(function* () {
-        const [baseline, proxy] = [yield* baselineOf(exceptions), yield* keyedProxy]
-        yield* Effect.gen(function* () {
-          const { adminKey, port } = yield* TestServer
-          proxy.to(port, adminKey)
-          for (const [version, needed] of Object.entries(passes)) {
-            const { code, said } = yield* Effect.promise(() =>
-              conformance([
-                "--url",
-                `${proxy.url}/mcp`,
-                "--suite",
-                "all",
-                "--spec-version",
-                version,
-                "--expected-failures",
-                baseline
-              ])
-            )
-            assert.strictEqual(code, 0, said)
-            for (const scenario of needed)
-              assert.match(said, new RegExp(`✓ ${scenario}: [1-9]\\d* passed, 0 failed`))
-          }
-          const sessions = yield* Effect.promise(() =>
-            conformance(["--url", `${proxy.url}/api/mcp`, "--scenario", "server-initialize"])
+  it.live("passes in every scenario about the protocol and tools that needs no stream", () =>
+    Effect.gen(function* () {
+      const [baseline, proxy] = [yield* baselineOf(exceptions), yield* keyedProxy]
+      yield* Effect.gen(function* () {
+        const { adminKey, port } = yield* TestServer
+        proxy.to(port, adminKey)
+        for (const [version, needed] of Object.entries(passes)) {
+          const { code, said } = yield* Effect.promise(() =>
+            conformance([
+              "--url",
+              `${proxy.url}/mcp`,
+              "--suite",
+              "all",
+              "--spec-version",
+              version,
+              "--expected-failures",
+              baseline
+            ])
           )
-          assert.strictEqual(sessions.code, 0, sessions.said)
-        }).pipe(
-          Effect.provide(
-            TestServer.own(
-              { rooms: new Set(["accounts", "diagnostic"]), baseUrl: proxy.url },
-              { rooms: diagnosticRooms }
-            )
+          assert.strictEqual(code, 0, said)
+          for (const scenario of needed)
+            assert.match(said, new RegExp(`✓ ${scenario}: [1-9]\\d* passed, 0 failed`))
+        }
+        const sessions = yield* Effect.promise(() =>
+          conformance(["--url", `${proxy.url}/api/mcp`, "--scenario", "server-initialize"])
+        )
+        assert.strictEqual(sessions.code, 0, sessions.said)
+      }).pipe(
+        Effect.provide(
+          TestServer.own(
+            { rooms: new Set(["accounts", "diagnostic"]), baseUrl: proxy.url },
+            { rooms: diagnosticRooms }
           )
         )
-      }).pipe(Effect.scoped),
-    300_000
+      )
+    }).pipe(Effect.scoped)
   )
 })

@@ -10,7 +10,7 @@ import { type Answer, TestServer } from "#test/harness/TestServer.ts"
 import { at, modernRequest, request } from "./Asking.ts"
 import { diagnosticRooms } from "./DiagnosticRoom.ts"
 
-const live = { excludeTestServices: true, timeout: 300_000 } as const
+const live = { excludeTestServices: true } as const
 const mib = 1024 * 1024
 const limit = 80 * mib
 

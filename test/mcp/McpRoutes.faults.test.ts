@@ -7,7 +7,7 @@ import { at, modernRequest, request } from "./Asking.ts"
 import { diagnosticRooms, endedSessions } from "./DiagnosticRoom.ts"
 import { waits } from "./DiagnosticTools.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const served = TestServer.own(
   {
     rooms: new Set(["accounts", "diagnostic"]),

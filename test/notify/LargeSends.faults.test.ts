@@ -11,7 +11,7 @@ import { contentsOf, unusedOf } from "./SentFiles.ts"
 import { longFaults, tryCalls, tryForms, tryJson } from "./SendWays.ts"
 import { api, faultOf, makeStage, type SentBody } from "./Stage.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 const mib = 1024 * 1024
 const fileMax = 50 * mib
 

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { newId } from "#src/infra/crypto/Tokens.ts"
 import { type Answer, TestServer, textOf } from "#test/harness/TestServer.ts"
 
-export const live = { excludeTestServices: true, timeout: 60_000 } as const
+export const live = { excludeTestServices: true } as const
 export const api = "/api/v1"
 
 export const invalidKey = "Invalid or missing API key"

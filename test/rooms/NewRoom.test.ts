@@ -11,7 +11,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 import { connectionTo } from "./notes/NotesClient.ts"
 import { notes } from "./notes/Room.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const list = [...rooms, notes(postgresMigrations.length + 1)]
 

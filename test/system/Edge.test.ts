@@ -29,8 +29,7 @@ const flatError = (answer: { readonly json: unknown }): string => {
 }
 
 layer(TestServer.own({ limits, corsOrigins: new Set([origin]) }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("every ordinary endpoint", (it) => {
   it.effect("answers unknown paths with 404, flat, whether or not there is a key", () =>
     Effect.gen(function* () {

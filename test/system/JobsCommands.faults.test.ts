@@ -9,7 +9,7 @@ const command = (...args: ReadonlyArray<string>) =>
     Effect.promise(() => signalbox(["jobs", ...args], { SIGNALBOX_URL: url, SIGNALBOX_KEY: adminKey }))
   )
 
-layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("signalbox jobs", (it) => {
+layer(TestServer.own(), { excludeTestServices: true })("signalbox jobs", (it) => {
   it.effect("lists queues and dead jobs, and has them wait again", () =>
     Effect.gen(function* () {
       yield* leaveDead("test-commands", ["a", "b", "c"])

@@ -15,7 +15,7 @@ const listed = Effect.flatMap(TestServer, ({ ask }) =>
   Effect.map(ask("GET", jobs), ({ json }) => json as Listed)
 )
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("jobs, for administrators", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("jobs, for administrators", (it) => {
   it.effect("are listed by queue, and the newest dead ones without their payloads", () =>
     Effect.gen(function* () {
       yield* leaveDead("test-listed", ["first", "second"])

@@ -5,7 +5,7 @@ import * as Log from "#src/infra/telemetry/Log.ts"
 import { RawClient } from "#test/front/RawClient.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** Characters that a terminal or a viewer would take for more than text. */
 // oxlint-disable-next-line no-control-regex

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { RawClient } from "#test/front/RawClient.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** Prometheus text exposition format 0.0.4. */
 const name = String.raw`[a-zA-Z_:][a-zA-Z0-9_:]*`

@@ -66,70 +66,67 @@ const attributeOf = ({ attributes }: Span, name: string): unknown =>
 const jsonLines = (output: string): ReadonlyArray<string> =>
   output.split("\n").filter((line) => line.startsWith("{"))
 
-layer(TestStores.layer, { excludeTestServices: true, timeout: 120_000 })(
-  "OTEL_EXPORTER_OTLP_ENDPOINT",
-  (it) => {
-    it.effect(
-      "gets spans, log lines and metrics by the time the server has stopped; the log stays as it is",
-      () =>
-        Effect.gen(function* () {
-          const { sent, url } = yield* collector
-          const server = yield* serverWith({ OTEL_EXPORTER_OTLP_ENDPOINT: url, LOG_LEVEL: "debug" })
-          const answer = yield* Effect.promise(() => ask(server, "GET", "/api/v1/stats"))
-          assert.strictEqual(answer.status, 200)
-          assert.strictEqual(yield* Effect.promise(() => server.stop()), 0)
-          assert.deepStrictEqual([...sent.keys()].toSorted(), ["/v1/logs", "/v1/metrics", "/v1/traces"])
-          for (const body of sent.values()) assert.include(body, '"signalbox"')
-          assert.include(sent.get("/v1/traces"), "/api/v1/stats")
-          assert.include(sent.get("/v1/metrics"), "signalbox_http_requests_total")
-          const lines = jsonLines(server.output())
-          assert.isNotEmpty(lines)
-          for (const line of lines) assert.hasAnyKeys(JSON.parse(line), ["time"])
-          assert.notInclude([...sent.values()].join(""), server.adminKey())
-        }).pipe(Effect.scoped)
-    )
-
-    it.effect("gets no token of a link, in spans and in log lines", () =>
+layer(TestStores.layer, { excludeTestServices: true })("OTEL_EXPORTER_OTLP_ENDPOINT", (it) => {
+  it.effect(
+    "gets spans, log lines and metrics by the time the server has stopped; the log stays as it is",
+    () =>
       Effect.gen(function* () {
         const { sent, url } = yield* collector
-        const server = yield* serverWith({
-          ROOMS: "accounts,notify",
-          OTEL_EXPORTER_OTLP_ENDPOINT: url,
-          LOG_LEVEL: "debug"
-        })
-        const token = "Token".repeat(8)
-        for (const path of [
-          `/n/m/${token}`,
-          `/n/m/${token}/raw`,
-          `/n/m/${token}/x`,
-          `/n/join/${token}`,
-          `/x/${token}`
-        ])
-          yield* Effect.promise(() => ask(server, "GET", path, { key: "" }))
-        yield* Effect.promise(() => ask(server, "POST", `/api/v1/join/${token}`, { key: "", json: {} }))
+        const server = yield* serverWith({ OTEL_EXPORTER_OTLP_ENDPOINT: url, LOG_LEVEL: "debug" })
+        const answer = yield* Effect.promise(() => ask(server, "GET", "/api/v1/stats"))
+        assert.strictEqual(answer.status, 200)
         assert.strictEqual(yield* Effect.promise(() => server.stop()), 0)
-        const traces = sent.get("/v1/traces") ?? ""
-        assert.include(traces, "GET /n/m/:token")
-        assert.include(traces, "/x/…")
-        assert.notInclude([...sent.values(), server.output()].join("\n"), token)
+        assert.deepStrictEqual([...sent.keys()].toSorted(), ["/v1/logs", "/v1/metrics", "/v1/traces"])
+        for (const body of sent.values()) assert.include(body, '"signalbox"')
+        assert.include(sent.get("/v1/traces"), "/api/v1/stats")
+        assert.include(sent.get("/v1/metrics"), "signalbox_http_requests_total")
+        const lines = jsonLines(server.output())
+        assert.isNotEmpty(lines)
+        for (const line of lines) assert.hasAnyKeys(JSON.parse(line), ["time"])
+        assert.notInclude([...sent.values()].join(""), server.adminKey())
       }).pipe(Effect.scoped)
-    )
+  )
 
-    it.effect("may be away: requests are served all the same", () =>
-      Effect.gen(function* () {
-        const server = yield* serverWith({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
-        assert.strictEqual(
-          (yield* Effect.promise(() => ask(server, "GET", "/healthz", { key: "" }))).status,
-          200
-        )
-        assert.strictEqual(yield* Effect.promise(() => server.stop()), 0)
-      }).pipe(Effect.scoped)
-    )
-  }
-)
+  it.effect("gets no token of a link, in spans and in log lines", () =>
+    Effect.gen(function* () {
+      const { sent, url } = yield* collector
+      const server = yield* serverWith({
+        ROOMS: "accounts,notify",
+        OTEL_EXPORTER_OTLP_ENDPOINT: url,
+        LOG_LEVEL: "debug"
+      })
+      const token = "Token".repeat(8)
+      for (const path of [
+        `/n/m/${token}`,
+        `/n/m/${token}/raw`,
+        `/n/m/${token}/x`,
+        `/n/join/${token}`,
+        `/x/${token}`
+      ])
+        yield* Effect.promise(() => ask(server, "GET", path, { key: "" }))
+      yield* Effect.promise(() => ask(server, "POST", `/api/v1/join/${token}`, { key: "", json: {} }))
+      assert.strictEqual(yield* Effect.promise(() => server.stop()), 0)
+      const traces = sent.get("/v1/traces") ?? ""
+      assert.include(traces, "GET /n/m/:token")
+      assert.include(traces, "/x/…")
+      assert.notInclude([...sent.values(), server.output()].join("\n"), token)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("may be away: requests are served all the same", () =>
+    Effect.gen(function* () {
+      const server = yield* serverWith({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
+      assert.strictEqual(
+        (yield* Effect.promise(() => ask(server, "GET", "/healthz", { key: "" }))).status,
+        200
+      )
+      assert.strictEqual(yield* Effect.promise(() => server.stop()), 0)
+    }).pipe(Effect.scoped)
+  )
+})
 
 // A database of its own: an administrator's key is shown once.
-layer(TestStores.layer, { excludeTestServices: true, timeout: 120_000 })("a collector of spans", (it) => {
+layer(TestStores.layer, { excludeTestServices: true })("a collector of spans", (it) => {
   it.effect(
     "gets a trace of each request by its route, of each call with its tries, and of nothing else",
     () =>

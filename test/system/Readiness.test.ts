@@ -4,7 +4,7 @@ import { type ComponentState, Readiness } from "#src/infra/telemetry/Readiness.t
 import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 interface Report {
   readonly status: string

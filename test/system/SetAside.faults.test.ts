@@ -15,7 +15,7 @@ import { signalbox } from "#test/cli/Signalbox.ts"
 import { eventually } from "#test/harness/Eventually.ts"
 import { callRecord } from "#test/llm/usage/Calls.ts"
 
-const live = { excludeTestServices: true, timeout: 180_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** Above what numeric(38, 0) holds. */
 const absurd = `1${"0".repeat(39)}`
@@ -269,7 +269,6 @@ layer(TestServer.own({}), live)("a log of good records", (it) => {
           assert.isAtMost(shown, months.length)
         }
         assert.deepStrictEqual(yield* listed, [])
-      }),
-    240_000
+      })
   )
 })

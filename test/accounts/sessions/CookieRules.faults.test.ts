@@ -85,50 +85,47 @@ describe("the cookie", () => {
 
 const strict = { baseUrl: "https://box.example", trustProxy: 1, limits: { signInsPerMinute: 1 } }
 
-layer(TestServer.own(strict), { excludeTestServices: true, timeout: 60_000 })(
-  "a server with an https address",
-  (it) => {
-    it.effect("lets an address sign in so often a minute, whether the attempts are good or bad", () =>
-      Effect.gen(function* () {
-        const { ask, makeUser } = yield* TestServer
-        const { key } = yield* makeUser()
-        const bad = { key: "", json: { ticket: "slt_x" } }
-        for (const [address, first, status] of [
-          ["192.0.2.1", { key }, 201],
-          ["192.0.2.2", { key: "sk_x" }, 401],
-          ["192.0.2.3", bad, 401]
-        ] as const) {
-          const headers = { "x-forwarded-for": address }
-          assert.strictEqual((yield* ask("POST", session, { ...first, headers })).status, status)
-          for (const again of [{ key }, { key: "sk_x" }, bad])
-            assert.strictEqual((yield* ask("POST", session, { ...again, headers })).status, 429)
-          assert.strictEqual((yield* ask("GET", "/api/v1/health", { key, headers })).status, 200)
-        }
-      })
-    )
+layer(TestServer.own(strict), { excludeTestServices: true })("a server with an https address", (it) => {
+  it.effect("lets an address sign in so often a minute, whether the attempts are good or bad", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* TestServer
+      const { key } = yield* makeUser()
+      const bad = { key: "", json: { ticket: "slt_x" } }
+      for (const [address, first, status] of [
+        ["192.0.2.1", { key }, 201],
+        ["192.0.2.2", { key: "sk_x" }, 401],
+        ["192.0.2.3", bad, 401]
+      ] as const) {
+        const headers = { "x-forwarded-for": address }
+        assert.strictEqual((yield* ask("POST", session, { ...first, headers })).status, status)
+        for (const again of [{ key }, { key: "sk_x" }, bad])
+          assert.strictEqual((yield* ask("POST", session, { ...again, headers })).status, 429)
+        assert.strictEqual((yield* ask("GET", "/api/v1/health", { key, headers })).status, 200)
+      }
+    })
+  )
 
-    it.effect("sets a cookie that is Secure and of this host alone, and clears it so", () =>
-      Effect.gen(function* () {
-        const { ask, makeUser } = yield* TestServer
-        const { id, key } = yield* makeUser()
-        const opened = yield* ask("POST", session, { key })
-        assert.match(
-          cookieOf(opened)?.all ?? "",
-          /^__Host-signalbox=ssc_\w{40}; Path=\/; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/
-        )
-        const cookie = cookieOf(opened)?.pair ?? ""
-        assert.strictEqual((yield* askBy(cookie, "GET", session)).status, 200)
-        const ended = yield* askBy(cookie, "DELETE", session)
-        assert.isTrue(isCleared(ended))
-        assert.match(cookieOf(ended)?.all ?? "", /HttpOnly; Secure; SameSite=Lax$/)
-        const link = yield* ask("POST", `/api/v1/admin/users/${id}/login-link`)
-        assert.match((link.json as { readonly url: string }).url, /^https:\/\/box\.example\/login#slt_/)
-      })
-    )
-  }
-)
+  it.effect("sets a cookie that is Secure and of this host alone, and clears it so", () =>
+    Effect.gen(function* () {
+      const { ask, makeUser } = yield* TestServer
+      const { id, key } = yield* makeUser()
+      const opened = yield* ask("POST", session, { key })
+      assert.match(
+        cookieOf(opened)?.all ?? "",
+        /^__Host-signalbox=ssc_\w{40}; Path=\/; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/
+      )
+      const cookie = cookieOf(opened)?.pair ?? ""
+      assert.strictEqual((yield* askBy(cookie, "GET", session)).status, 200)
+      const ended = yield* askBy(cookie, "DELETE", session)
+      assert.isTrue(isCleared(ended))
+      assert.match(cookieOf(ended)?.all ?? "", /HttpOnly; Secure; SameSite=Lax$/)
+      const link = yield* ask("POST", `/api/v1/admin/users/${id}/login-link`)
+      assert.match((link.json as { readonly url: string }).url, /^https:\/\/box\.example\/login#slt_/)
+    })
+  )
+})
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a foreign page", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("a foreign page", (it) => {
   const foreign = { "sec-fetch-site": "cross-site" }
   const refused = [403, { error: "Pages of other origins may not do this" }]
 
@@ -179,7 +176,7 @@ layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a fore
   )
 })
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("a cookie", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("a cookie", (it) => {
   it.effect("that was never given is 401 and is cleared; without one nothing is", () =>
     Effect.gen(function* () {
       for (const value of ["x", `ssc_${"0".repeat(40)}`, `sk_${"0".repeat(40)}`, "%", "ssc_"]) {

@@ -108,7 +108,7 @@ describeWith(chromiumPresent, "while a person is signed in, in Chromium,", () =>
     const { userId } = body as { readonly userId: string }
     const link = await ask(server, "POST", `/api/v1/admin/users/${userId}/login-link`)
     ticket = textAt(link, "url").split("#")[1] ?? ""
-  }, 120_000)
+  })
   afterAll(async () => {
     box?.close()
     elsewhere?.close()
@@ -142,7 +142,7 @@ describeWith(chromiumPresent, "while a person is signed in, in Chromium,", () =>
     ["a neighbouring host", "box.test", "pages.box.test", true],
     ["another site", "box.test", "evil.test", false]
   ] as const)
-    it(`no page of ${name} changes anything by the cookie of ${own}`, { timeout: 120_000 }, async () => {
+    it(`no page of ${name} changes anything by the cookie of ${own}`, async () => {
       const origin = `http://${own}:${boxPort}`
       // Its content security policy is for its own script, not for the one of this test.
       const context = await browser.newContext({ bypassCSP: true })

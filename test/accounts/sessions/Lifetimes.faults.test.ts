@@ -5,7 +5,7 @@ import { limits } from "#src/Limits.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { askBy, session, signIn, tokenOf } from "./SignedIn.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const hour = 3_600_000
 const statusOf = (cookie: string) => Effect.map(askBy(cookie, "GET", session), ({ status }) => status)
 

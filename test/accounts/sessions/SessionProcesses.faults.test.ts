@@ -11,7 +11,7 @@ import { askBy, cookieOf, session, signIn, ticketOf, tokenOf } from "./SignedIn.
 const at = (other: ServerProcess, method: string, path: string, asked: Asked) =>
   Effect.promise(() => askProcess(other, method, path, { key: "", ...asked }))
 
-layer(TestServer.own(), { excludeTestServices: true, timeout: 120_000 })("in another process", (it) => {
+layer(TestServer.own(), { excludeTestServices: true })("in another process", (it) => {
   it.effect("a new session holds at once, and ends with its key, its user and itself", () =>
     Effect.gen(function* () {
       const { ask, makeKey, makeUser } = yield* TestServer

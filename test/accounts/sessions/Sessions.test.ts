@@ -8,7 +8,7 @@ import { AgentSocket } from "#test/agents/rest/AgentSocket.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { askBy, cookieOf, isCleared, session, signIn, ticketOf, tokenOf } from "./SignedIn.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const asJson = { "content-type": "application/json" }
 const badKey = { error: "Invalid or missing API key" }
 const badTicket = { error: "The login link was used, has expired or never was one" }

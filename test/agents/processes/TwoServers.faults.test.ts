@@ -11,7 +11,7 @@ import { MovingClient } from "./MovingClient.ts"
 const kills = Number(process.env["AGENT_KILLS"] ?? 1)
 const seed = Number(process.env["AGENT_SEED"] ?? Date.now() % 2_147_483_647)
 
-describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, () => {
+describe("two servers on one Postgres", { timeout: 300_000 + kills * 60_000 }, () => {
   const random = seededRandom(seed)
   let stores: ServerStores
   let first: ServerProcess
@@ -34,7 +34,7 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
     first = await start()
     second = await start()
     caller = await makeCaller(first, 10)
-  }, 60_000)
+  })
   afterAll(async () => {
     await second?.dispose()
     await first?.dispose()
@@ -122,14 +122,10 @@ describe("two servers on one Postgres", { timeout: 60_000 + kills * 60_000 }, ()
       only?.drop()
     })
     await second.stop("SIGKILL")
-    await until(
-      "the answer is there",
-      async () => {
-        const transcript = await transcriptOf(client ?? assert.fail(), [first])
-        return isSaid(transcript, "To nobody.") ? undefined : transcript
-      },
-      60_000
-    )
+    await until("the answer is there", async () => {
+      const transcript = await transcriptOf(client ?? assert.fail(), [first])
+      return isSaid(transcript, "To nobody.") ? undefined : transcript
+    })
     await second.start()
   }
   if (kills > 1) it("finish what a killed one was saying to nobody", finishesAlone)

@@ -22,7 +22,7 @@ const server = ScriptedServer.layer([
   modelEntry(second, { context_length: 50_000 }),
   modelEntry(free, { pricing: { prompt: "0", completion: "0" } })
 ])
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const agent = "/api/v1/agent"
 const sessions = `${agent}/sessions`
 const notFound = { error: "Session not found" }

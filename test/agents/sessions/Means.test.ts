@@ -24,7 +24,7 @@ const server = ScriptedServer.layer(
   ],
   { limits: { agentRetryMillis: 1 } }
 )
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const open = ({ server }: Stage, { key }: Caller, model: string, more: object = {}): Promise<AgentClient> =>
   AgentClient.open(server.url, key, { model, ...more })

@@ -5,7 +5,7 @@ import { ask } from "#test/harness/ApiClient.ts"
 import { until } from "#test/harness/Eventually.ts"
 import { inRoom, roomLayer } from "./SandboxRoom.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 interface Usage {
   readonly usage: { readonly hour: { readonly requests: number; readonly costUsd: number } }
@@ -34,14 +34,10 @@ layer(roomLayer, live)("An agent session that moves to another process", (it) =>
           const { body } = await ask(server, "GET", "/api/v1/usage?window=hour&source=agent", { key })
           return (body as Usage).usage.hour
         }
-        await until(
-          "both calls are booked",
-          async () => {
-            const { requests } = await used()
-            return requests === 2 ? undefined : String(requests)
-          },
-          30_000
-        )
+        await until("both calls are booked", async () => {
+          const { requests } = await used()
+          return requests === 2 ? undefined : String(requests)
+        })
         assert.closeTo((await used()).costUsd, costUsd, 1e-9)
         assert.closeTo((await credits()).lifetime_spent_usd, costUsd, 1e-9)
       })

@@ -5,7 +5,7 @@ import type { Frame } from "#test/agents/rest/AgentSocket.ts"
 import { textOf } from "./AgentClient.ts"
 import { inRoom, roomLayer } from "./SandboxRoom.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const from = (journalId: string) => ({ client: { version: "1", platform: "test", journalId } })
 
 layer(roomLayer, live)("Resuming an agent session", (it) => {

@@ -3,7 +3,7 @@ import type { Frame } from "#test/agents/rest/AgentSocket.ts"
 import { textOf } from "./AgentClient.ts"
 import { inRoom, roomLayer } from "./SandboxRoom.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const kindsOf = (frames: ReadonlyArray<Frame>) => frames.map(({ kind, type }) => kind ?? type)
 const isRequest = ({ type }: Frame): boolean => type === "tool.request"
 const succeeded = { ok: true, result: { exitCode: 0, output: "ok", truncated: false } }

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { textOf } from "./AgentClient.ts"
 import { inRoom, roomLayer } from "./SandboxRoom.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 layer(roomLayer, live)("The loop of an agent session", (it) => {
   it.effect("calls tools, tells the model what came of them, and says what it all came to", () =>

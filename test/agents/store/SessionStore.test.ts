@@ -7,7 +7,7 @@ import type { Step } from "#streams/agents/Step.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { newSession, processLayer, promptBody, rowOf, setRow, someone, stepOf } from "./Sessions.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const days = 24 * 3_600_000
 
 /** The actions of another process in the meantime. */

@@ -8,7 +8,7 @@ import { TestStores } from "#test/harness/TestStores.ts"
 import { newSession, processLayer, rowOf, setRow, stepOf } from "./Sessions.ts"
 
 const withSweep = SessionSweep.layer.pipe(Layer.provideMerge(processLayer))
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const days = 24 * 3_600_000
 
 const created = Effect.fnUntraced(function* (...ask: Parameters<typeof newSession>) {

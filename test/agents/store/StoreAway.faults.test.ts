@@ -54,7 +54,7 @@ const stepsOf = Effect.fnUntraced(function* (id: string) {
   return rows.map(({ index }) => index)
 })
 
-layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is away", (it) => {
+layer(stores, { excludeTestServices: true })("while Postgres is away", (it) => {
   for (const way of ["refuse", "stall"] as const) {
     it.effect(`a hello is told so within its bound; writes wait, in order, and say so once (${way})`, () =>
       Effect.gen(function* () {
@@ -113,7 +113,7 @@ const unheard = <A, E extends { readonly _tag: string }>(
     yield* loseAnswers
   }).pipe(Effect.scoped)
 
-layer(stores, { excludeTestServices: true, timeout: 60_000 })("an answer that is lost", (it) => {
+layer(stores, { excludeTestServices: true })("an answer that is lost", (it) => {
   it.effect("of a write: it is carried out once, and what came behind it follows", () =>
     Effect.gen(function* () {
       const { write } = yield* StepStore

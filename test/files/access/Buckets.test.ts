@@ -23,7 +23,7 @@ const makeBuckets = Effect.gen(function* () {
   return { ...client, one, two, f, g, by }
 })
 
-layer(sharedTree, { excludeTestServices: true, timeout: 60_000 })("a key of some buckets", (it) => {
+layer(sharedTree, { excludeTestServices: true })("a key of some buckets", (it) => {
   it.effect("goes by the names that they have now, also where their files were in memory", () =>
     Effect.gen(function* () {
       const { by, f, ok, one, userId } = yield* makeBuckets

@@ -47,7 +47,7 @@ const found = (directory: Directory) =>
 
 const by = (userId: string) => ({ userId, reach: reachOf({ scopes: ["full"] }) })
 
-layer(servicesWith({ walkEntriesAtOnce: 4 }), { excludeTestServices: true, timeout: 60_000 })(
+layer(servicesWith({ walkEntriesAtOnce: 4 }), { excludeTestServices: true })(
   "archives that wait for their turn",
   (it) => {
     it.effect("are planned 4 at once, 64 together with those that wait; further ones are 503", () =>
@@ -117,8 +117,7 @@ layer(servicesWith({ walkEntriesAtOnce: 4 }), { excludeTestServices: true, timeo
 )
 
 layer(servicesWith({ archivePlanMillis: 200, archivePlansAtOnce: 1 }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("archives whose plans take too long", (it) => {
   it.effect("are 503, at their turn and where they wait for it, and make room for others", () =>
     Effect.gen(function* () {

@@ -6,7 +6,7 @@ import { limits } from "#src/Limits.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 import { signIn, askBy } from "#test/accounts/sessions/SignedIn.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const devices = "/api/devices"
 const notFound = { error: "Device not found" }
 

@@ -6,7 +6,7 @@ import { sha256Of } from "#test/files/transfers/TransferSteps.ts"
 import { makeTree } from "#test/files/sync/SyncedTree.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const path = "/api/send"
 
 /** A form: its fields before or behind the file. */

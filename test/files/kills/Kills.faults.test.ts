@@ -129,7 +129,7 @@ const assertEnd = ({ answers, key, last, over, working }: Effect.Success<ReturnT
     yield* Effect.log(message, { cuts, refusals, ...Object.fromEntries(counts) })
   })
 
-const timeout = (times: number) => ({ timeout: 60_000 + 30_000 * times })
+const timeout = (times: number) => ({ timeout: 300_000 + 60_000 * times })
 
 describe("bytes", () => {
   layer(storesWith(), { excludeTestServices: true })((it) => {

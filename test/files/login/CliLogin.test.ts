@@ -6,7 +6,7 @@ import { askBy, signIn, ticketOf, tokenOf } from "#test/accounts/sessions/Signed
 import { type Limits, limits } from "#src/Limits.ts"
 import { TestServer, textOf } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const auth = "/api/cli/auth"
 const badKey = { error: "Invalid or missing API key" }
 const over = { error: "token: no login waits under it; begin again with signalbox login" }

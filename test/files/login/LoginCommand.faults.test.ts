@@ -40,7 +40,7 @@ const beginLogin = (url: string, config: string) =>
       )
   )
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 180_000 })("signalbox login", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("signalbox login", (it) => {
   it.effect("shows address and digits, keeps the key where later commands find it, and forgets it", () =>
     Effect.gen(function* () {
       const { makeUser, url } = yield* TestServer

@@ -5,7 +5,7 @@ import { askBy, signIn } from "#test/accounts/sessions/SignedIn.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { makeTree } from "./SyncedTree.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const path = "/api/sync/manifest"
 
 layer(TestServer.shared, live)("the manifest", (it) => {

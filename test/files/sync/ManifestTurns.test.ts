@@ -6,7 +6,7 @@ import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { makeTree } from "./SyncedTree.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const path = "/api/sync/manifest"
 const busy = { error: "Too many large manifests are being read; try again later" }
 

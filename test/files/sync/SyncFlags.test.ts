@@ -6,7 +6,7 @@ import { limits } from "#src/Limits.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { makeTree } from "./SyncedTree.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 const subscriptions = "/api/sync/subscriptions"
 
 layer(TestServer.shared, live)("flags of synchronisation", (it) => {

@@ -18,8 +18,7 @@ const short = "some bytes"
 const long = "many bytes ".repeat(10_000)
 
 layer(FirstBoot.layer.pipe(Layer.provideMerge(TestStores.layer)), {
-  excludeTestServices: true,
-  timeout: 120_000
+  excludeTestServices: true
 })("bytes on the disk of another server", (it) => {
   it.effect("are 503 here, count nothing, and are there as before", () =>
     Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { eventually } from "#test/harness/Eventually.ts"
 import { TestServer } from "#test/harness/TestServer.ts"
 import { begun, items, told, upload } from "./TransferSteps.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const boundary = "----signalbox"
 const contentType = `multipart/form-data; boundary=${boundary}`

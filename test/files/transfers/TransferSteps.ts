@@ -4,7 +4,7 @@ import type { UploadedFile } from "#schemas/files/UploadedFile.ts"
 import { RawClient } from "#test/front/RawClient.ts"
 import { type Answer, type Asked, TestServer } from "#test/harness/TestServer.ts"
 
-export const live = { excludeTestServices: true, timeout: 60_000 } as const
+export const live = { excludeTestServices: true } as const
 
 export const sha256Of = (bytes: string | Uint8Array): string =>
   createHash("sha256").update(bytes).digest("hex")

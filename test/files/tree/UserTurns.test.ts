@@ -20,7 +20,7 @@ const waiting = Effect.flatMap(SqlClient, (sql) =>
   )
 )
 
-layer(served, { excludeTestServices: true, timeout: 60_000 })("changes that wait for a large move", (it) => {
+layer(served, { excludeTestServices: true })("changes that wait for a large move", (it) => {
   for (const [what, method, path, body] of [
     ["uploads", "PUT", (n: number) => `/api/upload/docs/${n}`, { body: "x".repeat(20_000) }],
     ["moves", "PATCH", undefined, { json: { name: "renamed" } }]

@@ -43,7 +43,7 @@ const offsetOf = (tus: TusClient, path: string) =>
 const text = "0123456789".repeat(30_000)
 const sent = 260_000
 
-layer(TestServer.own({ limits }), { excludeTestServices: true, timeout: 120_000 })(
+layer(TestServer.own({ limits }), { excludeTestServices: true })(
   "a resumable upload that is cut off",
   (it) => {
     it.effect("keeps all that came before the cut", () =>

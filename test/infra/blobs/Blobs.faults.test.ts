@@ -81,6 +81,6 @@ layer(stores, { excludeTestServices: true })("blobs", (it) => {
         yield* blobs.upkeep.collect
         yield* assertCollected(blobs.directory, message)
       }),
-    { timeout: 60_000 + 10_000 * kills }
+    { timeout: 300_000 + kills * 60_000 }
   )
 })

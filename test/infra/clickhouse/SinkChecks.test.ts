@@ -7,7 +7,7 @@ import * as CallSink from "#src/llm/usage/CallSink.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { SqlClient } from "effect/sql/SqlClient"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 layer(TestStores.layer, live)("the check of a sink", (it) => {
   it.effect("passes where the store is well, writes nothing, and is refused without the table", () =>

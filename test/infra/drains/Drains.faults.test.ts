@@ -35,7 +35,7 @@ const killed = async (options: DrainProcessOptions, random: SeededRandom): Promi
   return marks
 }
 
-layer(stage, { excludeTestServices: true, timeout: 300_000 })("a drain", (it) => {
+layer(stage, { excludeTestServices: true })("a drain", (it) => {
   for (const one of drainTable.filter(({ isDurable }) => isDurable)) {
     for (const way of ["stall", "mute"] as const)
       it.effect(`${one.name}: has everything once after an outage (${way})`, () => throughOutage(one, way))

@@ -15,7 +15,7 @@ import {
 } from "./DrainStage.ts"
 import { drainTable, inStore, storedMarks } from "./DrainTable.ts"
 
-layer(stage, { excludeTestServices: true, timeout: 120_000 })("a drain", (it) => {
+layer(stage, { excludeTestServices: true })("a drain", (it) => {
   for (const one of drainTable) {
     it.effect(
       `${one.name}: shows a reader what was accepted before, and is seen for as long as it runs`,

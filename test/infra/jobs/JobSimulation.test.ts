@@ -62,6 +62,6 @@ const simulate = Effect.fnUntraced(function* (random: SeededRandom, seed: number
   yield* Effect.forEach(workers, ({ dies }) => dies)
 }, Effect.scoped)
 
-layer(served, { excludeTestServices: true, timeout: 120_000 })("jobs, simulated", (it) => {
+layer(served, { excludeTestServices: true })("jobs, simulated", (it) => {
   it.effect("are done once and in order, whichever workers die or stop", () => forSeeds(1, simulate))
 })

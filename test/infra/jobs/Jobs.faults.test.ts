@@ -22,7 +22,7 @@ import { ends, endedOf, impatient, number } from "./JobStage.ts"
 const kills = Number(process.env["JOB_KILLS"] ?? 10)
 const seed = Number(process.env["SIMULATION_SEED"] ?? Date.now() % 1_000_000)
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const postgres = postgresWire()
 
@@ -133,7 +133,7 @@ layer(served, live)("jobs", (it) => {
         )
         yield* clean
       }).pipe(Effect.scoped),
-    { timeout: 60_000 + 15_000 * kills }
+    { timeout: 300_000 + kills * 60_000 }
   )
 
   it.effect(

@@ -6,7 +6,7 @@ import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { anotherProcess, counterOf, isAt, processWith } from "./Processes.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const postgres = postgresWire()
 

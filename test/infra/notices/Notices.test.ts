@@ -6,7 +6,7 @@ import { eventually } from "#test/harness/Eventually.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 import { anotherProcess, counterOf, isAt, processWith } from "./Processes.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 layer(TestStores.layer, live)("notices", (it) => {
   it.effect(

@@ -24,7 +24,7 @@ const limits = {
   idempotencyWaitMillis: 60_000
 }
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** The result of a request: the attempt that made it. */
 const Made = Schema.Struct({ attempt: Schema.Number })

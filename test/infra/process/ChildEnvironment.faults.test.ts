@@ -46,24 +46,19 @@ const withSecrets = Effect.acquireRelease(
 )
 
 describe.runIf(process.platform === "linux")("the environment of a child process", () => {
-  it.live(
-    "has what it needs to run, and none of the server's secrets",
-    () =>
-      Effect.gen(function* () {
-        const dataDir = yield* temporary
-        yield* withSecrets
-        yield* EmbeddedPostgres.start(dataDir, limits)
-        const { pid } = yield* EmbeddedClickHouse.start(dataDir, limits)
-        const postmaster = Number(
-          readFileSync(join(dataDir, "postgres/postmaster.pid"), "utf8").split("\n")[0]
+  it.live("has what it needs to run, and none of the server's secrets", () =>
+    Effect.gen(function* () {
+      const dataDir = yield* temporary
+      yield* withSecrets
+      yield* EmbeddedPostgres.start(dataDir, limits)
+      const { pid } = yield* EmbeddedClickHouse.start(dataDir, limits)
+      const postmaster = Number(readFileSync(join(dataDir, "postgres/postmaster.pid"), "utf8").split("\n")[0])
+      for (const child of [postmaster, pid() ?? -1]) {
+        assert.deepStrictEqual(
+          namesOf(child).filter((name) => !allowed.has(name)),
+          []
         )
-        for (const child of [postmaster, pid() ?? -1]) {
-          assert.deepStrictEqual(
-            namesOf(child).filter((name) => !allowed.has(name)),
-            []
-          )
-        }
-      }).pipe(Effect.scoped),
-    120_000
+      }
+    }).pipe(Effect.scoped)
   )
 })

@@ -10,7 +10,7 @@ import { eventually } from "#test/harness/Eventually.ts"
 import { postgresWire } from "#test/harness/PostgresWire.ts"
 import { TestStores } from "#test/harness/TestStores.ts"
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** One more server process, until the scope closes. */
 const processOf = Effect.fnUntraced(function* (changes: Partial<Config>, limits: Partial<Limits> = {}) {

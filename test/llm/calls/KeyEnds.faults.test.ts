@@ -83,7 +83,7 @@ const endAmid = async (
   return { answer, millis }
 }
 
-layer(ScriptedServer.layer([modelEntry(model)]), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer([modelEntry(model)]), { excludeTestServices: true })(
   "an answer whose key ends",
   (it) => {
     for (const name of Object.keys(ends)) {

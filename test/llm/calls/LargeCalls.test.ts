@@ -7,7 +7,7 @@ import { modelEntry, ScriptedServer } from "../upstream/ScriptedServer.ts"
 const model = "text/one"
 const limits = { callBodiesBytes: 100_000 }
 
-layer(ScriptedServer.layer([modelEntry(model)], { limits }), { excludeTestServices: true, timeout: 30_000 })(
+layer(ScriptedServer.layer([modelEntry(model)], { limits }), { excludeTestServices: true })(
   "calls that are large together",
   (it) => {
     it.effect(

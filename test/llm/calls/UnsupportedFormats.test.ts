@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestServer } from "#test/harness/TestServer.ts"
 
-layer(TestServer.shared, { excludeTestServices: true, timeout: 60_000 })("the format of responses", (it) => {
+layer(TestServer.shared, { excludeTestServices: true })("the format of responses", (it) => {
   it.effect("is 404 in the OpenAI form, by whatever method and with the request's id", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

@@ -51,7 +51,7 @@ const limits = {
   catalogueRetryMaxMillis: 40
 }
 
-layer(TestStores.layerWith({ limits }), { excludeTestServices: true, timeout: 60_000 })((it) => {
+layer(TestStores.layerWith({ limits }), { excludeTestServices: true })((it) => {
   describe("the catalogue", () => {
     it.effect("has the upstream's models with prices as soon as it is there, in the upstream's order", () =>
       Effect.gen(function* () {

@@ -13,7 +13,7 @@ const promptOf = (id: string) =>
     return (json as { pricing: { prompt: string } }).pricing.prompt
   })
 
-layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("markups", (it) => {
+layer(catalogueServer(), { excludeTestServices: true })("markups", (it) => {
   it.effect("are 2 % unless an administrator says otherwise, and change prices at once", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

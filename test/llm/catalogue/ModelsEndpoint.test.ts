@@ -29,7 +29,7 @@ const list = (query: string, key?: string) =>
 
 const names = ["acme/free:free", "acme/large", "router/auto", "borealis/talk", "borealis/nearly"]
 
-layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /models", (it) => {
+layer(catalogueServer(), { excludeTestServices: true })("GET /models", (it) => {
   it.effect("answers the fields of a model, and no others than those that clients of such lists know", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer
@@ -218,45 +218,40 @@ layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /m
 /** Fetched anew all the time. */
 const restless = { catalogueRefreshMillis: 20, catalogueRetryMinMillis: 20, catalogueRetryMaxMillis: 20 }
 
-layer(catalogueServer(restless), { excludeTestServices: true, timeout: 60_000 })(
-  "the list of models",
-  (it) => {
-    const metric = (name: string) =>
-      Effect.gen(function* () {
-        const { ask } = yield* TestServer
-        const { bytes } = yield* ask("GET", "/metrics")
-        return new RegExp(`^signalbox_catalogue_${name} (\\S+)$`, "m").exec(
-          Buffer.from(bytes).toString()
-        )?.[1]
-      })
+layer(catalogueServer(restless), { excludeTestServices: true })("the list of models", (it) => {
+  const metric = (name: string) =>
+    Effect.gen(function* () {
+      const { ask } = yield* TestServer
+      const { bytes } = yield* ask("GET", "/metrics")
+      return new RegExp(`^signalbox_catalogue_${name} (\\S+)$`, "m").exec(Buffer.from(bytes).toString())?.[1]
+    })
 
-    it.effect("follows the upstream's, and stays with the last good one while that is of no use", () =>
-      Effect.gen(function* () {
-        const upstream = yield* TestUpstream
-        assert.deepStrictEqual((yield* list("")).ids, names)
-        assert.deepStrictEqual([yield* metric("models"), yield* metric("stale")], ["5", "0"])
-        upstream.otherwise = sends("garbage")
-        yield* eventually(
-          "a stale list",
-          Effect.map(metric("stale"), (stale) => stale === "1")
-        )
-        assert.deepStrictEqual((yield* list("")).ids, names)
-        upstream.otherwise = sends(listOf(upstreamModel("new/one"), { id: 0 }))
-        yield* eventually(
-          "the new list",
-          Effect.map(list(""), ({ ids }) => ids.length === 1)
-        )
-        assert.deepStrictEqual((yield* list("")).ids, ["new/one"])
-        assert.deepStrictEqual(
-          [yield* metric("models"), yield* metric("left_out"), yield* metric("stale")],
-          ["1", "1", "0"]
-        )
-      })
-    )
-  }
-)
+  it.effect("follows the upstream's, and stays with the last good one while that is of no use", () =>
+    Effect.gen(function* () {
+      const upstream = yield* TestUpstream
+      assert.deepStrictEqual((yield* list("")).ids, names)
+      assert.deepStrictEqual([yield* metric("models"), yield* metric("stale")], ["5", "0"])
+      upstream.otherwise = sends("garbage")
+      yield* eventually(
+        "a stale list",
+        Effect.map(metric("stale"), (stale) => stale === "1")
+      )
+      assert.deepStrictEqual((yield* list("")).ids, names)
+      upstream.otherwise = sends(listOf(upstreamModel("new/one"), { id: 0 }))
+      yield* eventually(
+        "the new list",
+        Effect.map(list(""), ({ ids }) => ids.length === 1)
+      )
+      assert.deepStrictEqual((yield* list("")).ids, ["new/one"])
+      assert.deepStrictEqual(
+        [yield* metric("models"), yield* metric("left_out"), yield* metric("stale")],
+        ["1", "1", "0"]
+      )
+    })
+  )
+})
 
-layer(catalogueServer(), { excludeTestServices: true, timeout: 60_000 })("GET /models/{id}", (it) => {
+layer(catalogueServer(), { excludeTestServices: true })("GET /models/{id}", (it) => {
   it.effect("takes an id with its slash raw or percent-encoded", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

@@ -6,7 +6,7 @@ import { ask } from "#test/harness/ApiClient.ts"
 /** Nothing listens there, and there has never been a list of its models. */
 const nowhere = { upstreamUrl: "http://upstream.invalid/api/v1", limits: { catalogueStartMillis: 200 } }
 
-layer(TestServer.own(nowhere), { excludeTestServices: true, timeout: 60_000 })(
+layer(TestServer.own(nowhere), { excludeTestServices: true })(
   "a server whose upstream was never there",
   (it) => {
     it.effect("says that no model is available, not that there is none", () =>

@@ -38,7 +38,7 @@ const promptOf = (other: Other, id: string) =>
       : undefined
   )
 
-layer(catalogueServer(), { excludeTestServices: true, timeout: 120_000 })("in another process", (it) => {
+layer(catalogueServer(), { excludeTestServices: true })("in another process", (it) => {
   it.effect("collections and markups come, change and go by themselves", () =>
     Effect.gen(function* () {
       const { ask } = yield* TestServer

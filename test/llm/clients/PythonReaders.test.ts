@@ -69,7 +69,7 @@ describeWith(pythonClients, "a stream read in Python by clients that are not mod
     return JSON.parse(stdout.trim().split("\n").at(-1) ?? "")
   }
 
-  it.each(kinds)("$name", { timeout: 180_000 }, async (kind) => {
+  it.each(kinds)("$name", async (kind) => {
     const heard = await readAll(kind)
     const of = (model: string): Heard => heard[models.indexOf(model)] ?? assert.fail(JSON.stringify(heard))
     const reader = { ...kind, read: async (model: string) => of(model) }

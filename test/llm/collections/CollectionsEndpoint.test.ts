@@ -30,8 +30,7 @@ const listed = (key: string, query = "") =>
   )
 
 layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("collections", (it) => {
   it.effect("are made with 201, and have the fields of the contract with their members in order", () =>
     Effect.gen(function* () {
@@ -237,7 +236,7 @@ layer(catalogueServer({ collectionModels: 4, collectionsPerUser: 3 }), {
 
 const restless = { catalogueRefreshMillis: 20, catalogueRetryMinMillis: 20, catalogueRetryMaxMillis: 20 }
 
-layer(catalogueServer(restless), { excludeTestServices: true, timeout: 60_000 })(
+layer(catalogueServer(restless), { excludeTestServices: true })(
   "members that leave the upstream's list",
   (it) => {
     it.effect(
@@ -271,7 +270,7 @@ layer(catalogueServer(restless), { excludeTestServices: true, timeout: 60_000 })
   }
 )
 
-layer(catalogueServer(restless, sends("", 503)), { excludeTestServices: true, timeout: 60_000 })(
+layer(catalogueServer(restless, sends("", 503)), { excludeTestServices: true })(
   "before the first list of models",
   (it) => {
     it.effect("collections cannot be made, 503: nobody knows what models there are", () =>

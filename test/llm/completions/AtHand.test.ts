@@ -44,8 +44,7 @@ const told = ({ error, headers, raw, router, status }: ChatAnswer) => {
 }
 
 layer(ScriptedServer.layer(models.map((id) => modelEntry(id))), {
-  excludeTestServices: true,
-  timeout: 120_000
+  excludeTestServices: true
 })("a plain call without a fiber", (it) => {
   it.effect(`is in all respects the call that takes one: answer, tries and charge (SEED=${seed})`, () =>
     onStage(async ({ caller, listen, play }) => {

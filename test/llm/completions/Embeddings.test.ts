@@ -35,7 +35,7 @@ const embed = async ({ server }: Stage, key: string, json: object) => {
 /** Pico-USD of prompt tokens. */
 const priceOf = (tokens: number): bigint => BigInt(tokens) * 1_020_000n
 
-layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000 })("embeddings", (it) => {
+layer(ScriptedServer.layer(models), { excludeTestServices: true })("embeddings", (it) => {
   it.effect(
     "are the upstream's, with the model asked, the usage without its cost, and the router block",
     () =>

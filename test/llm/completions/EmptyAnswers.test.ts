@@ -8,8 +8,7 @@ const models = [model, second].map((id) => modelEntry(id))
 const good = answersWith("hello", { usage: tokens(10, 5) })
 
 layer(ScriptedServer.layer(models, { limits: { breakerFailures: 2 } }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("an answer without a word", (it) => {
   it.effect("that says why it ended is an answer, and says nothing against the member", () =>
     onStage(async ({ caller, play }) => {

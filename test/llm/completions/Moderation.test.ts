@@ -14,8 +14,7 @@ const error = { code: 403, message: "Your input was flagged", metadata }
 const flags: Script = () => [{ send: respond(403, JSON.stringify({ error })) }]
 
 layer(ScriptedServer.layer(models, { limits: { breakerFailures: 2 } }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("a request that a moderation refuses", (it) => {
   it.effect("is the caller's: 403 with the reasons, streamed or not", () =>
     onStage(async ({ caller, play }) => {

@@ -30,7 +30,7 @@ const limits = {
   idempotencyUserCharacters: 24 * 1024
 }
 
-layer(ScriptedServer.layer([modelEntry(model)], { limits }), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer([modelEntry(model)], { limits }), { excludeTestServices: true })(
   "a completion with an Idempotency-Key",
   (it) => {
     for (const { fields, way } of both) {

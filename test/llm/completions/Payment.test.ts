@@ -60,7 +60,7 @@ const endless: Script = function* () {
   }
 }
 
-layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true })(
   "what completions cost:",
   (it) => {
     for (const fields of [{ max_tokens: 50 }, { max_tokens: 50, stream: true }]) {

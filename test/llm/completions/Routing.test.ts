@@ -25,157 +25,150 @@ const retry = ({ headers }: ChatAnswer): ReadonlyArray<string | null> => [
   headers.get("x-should-retry")
 ]
 
-layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, timeout: 60_000 })(
-  "trying members",
-  (it) => {
-    it.effect("answers 400 with the first member's words where all of them blame the request", () =>
-      onStage(async ({ caller, play }) => {
-        play({
-          [one]: refuses(422, "The first does not like it"),
-          [two]: refuses(413, "too large"),
-          [three]: refuses(400, "no")
-        })
-        const asker = await caller(1)
-        const collection = await asker.collect([one, two, three])
-        for (const fields of both) {
-          const answer = await asker.say(collection, "hi", fields)
-          assert.strictEqual(
-            assertFault(answer, 400, "invalid_request_error", null),
-            "The first does not like it"
-          )
-          assert.deepStrictEqual(retry(answer), [null, null])
-        }
-        play({ [one]: refuses(400, "This model's maximum context length is 5 tokens") })
-        assertFault(await asker.say(one, "hi"), 400, "invalid_request_error", "context_length_exceeded")
-        await spends(asker, 0)
+layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true })("trying members", (it) => {
+  it.effect("answers 400 with the first member's words where all of them blame the request", () =>
+    onStage(async ({ caller, play }) => {
+      play({
+        [one]: refuses(422, "The first does not like it"),
+        [two]: refuses(413, "too large"),
+        [three]: refuses(400, "no")
       })
-    )
-
-    it.effect("answers 429 with the shortest Retry-After where all of them are rate-limited", () =>
-      onStage(async ({ caller, play }) => {
-        const asker = await caller(1)
-        for (const fields of both) {
-          play({
-            [one]: refuses(429, "The first is busy", { "Retry-After": "30" }),
-            [two]: refuses(429, "busy"),
-            [three]: refuses(429, "busy", { "Retry-After": "7" })
-          })
-          const answer = await asker.say(await asker.collect([one, two, three]), "hi", fields)
-          assert.strictEqual(
-            assertFault(answer, 429, "rate_limit_error", "rate_limit_exceeded"),
-            "The first is busy"
-          )
-          assert.deepStrictEqual(retry(answer), ["7", null])
-          play({ [one]: refuses(429, "busy", { "Retry-After": "61" }), [two]: refuses(429, "busy") })
-          const long = await asker.say(await asker.collect([one]), "hi", fields)
-          assert.deepStrictEqual(retry(long), ["61", "false"], "clients ignore waits of over a minute")
-          assert.deepStrictEqual(retry(await asker.say(await asker.collect([two]), "hi", fields)), [
-            null,
-            null
-          ])
-        }
-        const at = new Date(Date.now() + 20_000).toUTCString()
-        play({ [one]: refuses(429, "busy", { "Retry-After": at }) })
-        const [seconds] = retry(await asker.say(one, "hi"))
-        assert.isTrue(Number(seconds) >= 15 && Number(seconds) <= 20, String(seconds))
-      })
-    )
-
-    it.effect("answers 502 for any other mixture, and for the platform's own account at the upstream", () =>
-      onStage(async ({ caller, play }) => {
-        const asker = await caller(1)
-        for (const fields of both) {
-          play({ [one]: refuses(400, "bad"), [two]: refuses(429, "busy"), [three]: refuses(500, "It broke") })
-          const mixed = await asker.say(await asker.collect([one, two, three]), "hi", fields)
-          assert.strictEqual(assertFault(mixed, 502, "server_error", "upstream_error"), "It broke")
-          const blamed = await asker.say(await asker.collect([one, two]), "hi", fields)
-          assertFault(blamed, 502, "server_error", "upstream_error")
-          for (const status of [401, 402, 403]) {
-            play({ [one]: refuses(status, "Key sk-or-v1-secret has no credits") })
-            const answer = await asker.say(one, "hi", fields)
-            const message = assertFault(answer, 502, "server_error", "upstream_error")
-            assert.notInclude(message, "secret", "the platform's account is nobody's business")
-            assert.notInclude(message, "credits")
-          }
-        }
-      })
-    )
-
-    it.effect("asks the caller's own list of fallbacks in order, each once, and tells who answered", () =>
-      onStage(async ({ caller, listen, play }) => {
-        play({ [one]: refuses(500, "no"), [two]: saysNothing, [three]: good })
-        const asker = await caller(1)
-        for (const fields of both) {
-          const asked = listen()
-          const answer = await asker.say(one, "hi", { ...fields, models: [one, two, "gone/model", three] })
-          assert.deepStrictEqual(ids(asked()), [one, two, three], "an empty answer is none")
-          const { charged_usd: _, ...router } = answer.router ?? assert.fail(answer.raw)
-          assert.deepStrictEqual(router, {
-            requested: one,
-            resolved: three,
-            auto_route: false,
-            attempts: 3,
-            stages: ["primary"],
-            covered_by_subscription: false
-          })
-          assert.strictEqual(chargeIn(answer), priceOf(10, 5))
-          assert.notInclude(asked()[2]?.body, "models", "the list is this server's business")
-        }
-      })
-    )
-
-    it.effect("takes a whole answer that ends with an error for none", () =>
-      onStage(async ({ caller, play }) => {
-        play({ [one]: answersWith("half an answer", { finish: "error", usage: tokens(10, 5) }), [two]: good })
-        const asker = await caller(1)
-        const answer = await asker.say(await asker.collect([one, two]), "hi")
-        assert.deepStrictEqual([answer.text, answer.finishReason], ["hello", "stop"], answer.raw)
-        assert.deepInclude(answer.router, { attempts: 2, resolved: two })
-        assertFault(await asker.say(one, "hi"), 502, "server_error", "upstream_error")
-        await spends(asker, answer.router?.charged_usd ?? 0)
-      })
-    )
-
-    it.effect("does not try another one once something was shown", () =>
-      onStage(async ({ caller, listen, play }) => {
-        play({ [one]: breaksOff("half"), [two]: good })
-        const asker = await caller(1)
-        const asked = listen()
-        const answer = await asker.say(await asker.collect([one, two]), "hi", { stream: true })
-        assert.deepStrictEqual(
-          [answer.text, answer.finishReason, answer.isDone],
-          ["half", "error", true],
-          answer.raw
+      const asker = await caller(1)
+      const collection = await asker.collect([one, two, three])
+      for (const fields of both) {
+        const answer = await asker.say(collection, "hi", fields)
+        assert.strictEqual(
+          assertFault(answer, 400, "invalid_request_error", null),
+          "The first does not like it"
         )
-        assert.deepInclude(answer.router, { attempts: 1, resolved: one, charged_usd: 0 })
-        assert.deepStrictEqual(ids(asked()), [one])
-      })
-    )
+        assert.deepStrictEqual(retry(answer), [null, null])
+      }
+      play({ [one]: refuses(400, "This model's maximum context length is 5 tokens") })
+      assertFault(await asker.say(one, "hi"), 400, "invalid_request_error", "context_length_exceeded")
+      await spends(asker, 0)
+    })
+  )
 
-    it.effect("leaves out a member that fails again and again, and one that asks to be left alone", () =>
-      onStage(async ({ caller, listen, play }) => {
+  it.effect("answers 429 with the shortest Retry-After where all of them are rate-limited", () =>
+    onStage(async ({ caller, play }) => {
+      const asker = await caller(1)
+      for (const fields of both) {
         play({
-          [one]: refuses(500, "broken"),
-          [two]: refuses(429, "busy", { "Retry-After": "60" }),
-          [three]: good
+          [one]: refuses(429, "The first is busy", { "Retry-After": "30" }),
+          [two]: refuses(429, "busy"),
+          [three]: refuses(429, "busy", { "Retry-After": "7" })
         })
-        const asker = await caller(1)
-        const collection = await asker.collect([one, two, three])
+        const answer = await asker.say(await asker.collect([one, two, three]), "hi", fields)
+        assert.strictEqual(
+          assertFault(answer, 429, "rate_limit_error", "rate_limit_exceeded"),
+          "The first is busy"
+        )
+        assert.deepStrictEqual(retry(answer), ["7", null])
+        play({ [one]: refuses(429, "busy", { "Retry-After": "61" }), [two]: refuses(429, "busy") })
+        const long = await asker.say(await asker.collect([one]), "hi", fields)
+        assert.deepStrictEqual(retry(long), ["61", "false"], "clients ignore waits of over a minute")
+        assert.deepStrictEqual(retry(await asker.say(await asker.collect([two]), "hi", fields)), [null, null])
+      }
+      const at = new Date(Date.now() + 20_000).toUTCString()
+      play({ [one]: refuses(429, "busy", { "Retry-After": at }) })
+      const [seconds] = retry(await asker.say(one, "hi"))
+      assert.isTrue(Number(seconds) >= 15 && Number(seconds) <= 20, String(seconds))
+    })
+  )
+
+  it.effect("answers 502 for any other mixture, and for the platform's own account at the upstream", () =>
+    onStage(async ({ caller, play }) => {
+      const asker = await caller(1)
+      for (const fields of both) {
+        play({ [one]: refuses(400, "bad"), [two]: refuses(429, "busy"), [three]: refuses(500, "It broke") })
+        const mixed = await asker.say(await asker.collect([one, two, three]), "hi", fields)
+        assert.strictEqual(assertFault(mixed, 502, "server_error", "upstream_error"), "It broke")
+        const blamed = await asker.say(await asker.collect([one, two]), "hi", fields)
+        assertFault(blamed, 502, "server_error", "upstream_error")
+        for (const status of [401, 402, 403]) {
+          play({ [one]: refuses(status, "Key sk-or-v1-secret has no credits") })
+          const answer = await asker.say(one, "hi", fields)
+          const message = assertFault(answer, 502, "server_error", "upstream_error")
+          assert.notInclude(message, "secret", "the platform's account is nobody's business")
+          assert.notInclude(message, "credits")
+        }
+      }
+    })
+  )
+
+  it.effect("asks the caller's own list of fallbacks in order, each once, and tells who answered", () =>
+    onStage(async ({ caller, listen, play }) => {
+      play({ [one]: refuses(500, "no"), [two]: saysNothing, [three]: good })
+      const asker = await caller(1)
+      for (const fields of both) {
         const asked = listen()
-        for (let index = 0; index < 4; index++) await asker.say(collection, "hi", both[index % 2])
-        assert.deepStrictEqual(ids(asked()), [one, two, three, one, three, one, three, three])
-        // Each collection has its own; a caller that asks for the model itself gets it.
-        assertFault(await asker.say(one, "hi"), 502, "server_error", "upstream_error")
-        const other = await asker.collect([one, three])
-        assert.deepInclude((await asker.say(other, "hi")).router, { attempts: 2 })
+        const answer = await asker.say(one, "hi", { ...fields, models: [one, two, "gone/model", three] })
+        assert.deepStrictEqual(ids(asked()), [one, two, three], "an empty answer is none")
+        const { charged_usd: _, ...router } = answer.router ?? assert.fail(answer.raw)
+        assert.deepStrictEqual(router, {
+          requested: one,
+          resolved: three,
+          auto_route: false,
+          attempts: 3,
+          stages: ["primary"],
+          covered_by_subscription: false
+        })
+        assert.strictEqual(chargeIn(answer), priceOf(10, 5))
+        assert.notInclude(asked()[2]?.body, "models", "the list is this server's business")
+      }
+    })
+  )
+
+  it.effect("takes a whole answer that ends with an error for none", () =>
+    onStage(async ({ caller, play }) => {
+      play({ [one]: answersWith("half an answer", { finish: "error", usage: tokens(10, 5) }), [two]: good })
+      const asker = await caller(1)
+      const answer = await asker.say(await asker.collect([one, two]), "hi")
+      assert.deepStrictEqual([answer.text, answer.finishReason], ["hello", "stop"], answer.raw)
+      assert.deepInclude(answer.router, { attempts: 2, resolved: two })
+      assertFault(await asker.say(one, "hi"), 502, "server_error", "upstream_error")
+      await spends(asker, answer.router?.charged_usd ?? 0)
+    })
+  )
+
+  it.effect("does not try another one once something was shown", () =>
+    onStage(async ({ caller, listen, play }) => {
+      play({ [one]: breaksOff("half"), [two]: good })
+      const asker = await caller(1)
+      const asked = listen()
+      const answer = await asker.say(await asker.collect([one, two]), "hi", { stream: true })
+      assert.deepStrictEqual(
+        [answer.text, answer.finishReason, answer.isDone],
+        ["half", "error", true],
+        answer.raw
+      )
+      assert.deepInclude(answer.router, { attempts: 1, resolved: one, charged_usd: 0 })
+      assert.deepStrictEqual(ids(asked()), [one])
+    })
+  )
+
+  it.effect("leaves out a member that fails again and again, and one that asks to be left alone", () =>
+    onStage(async ({ caller, listen, play }) => {
+      play({
+        [one]: refuses(500, "broken"),
+        [two]: refuses(429, "busy", { "Retry-After": "60" }),
+        [three]: good
       })
-    )
-  }
-)
+      const asker = await caller(1)
+      const collection = await asker.collect([one, two, three])
+      const asked = listen()
+      for (let index = 0; index < 4; index++) await asker.say(collection, "hi", both[index % 2])
+      assert.deepStrictEqual(ids(asked()), [one, two, three, one, three, one, three, three])
+      // Each collection has its own; a caller that asks for the model itself gets it.
+      assertFault(await asker.say(one, "hi"), 502, "server_error", "upstream_error")
+      const other = await asker.collect([one, three])
+      assert.deepInclude((await asker.say(other, "hi")).router, { attempts: 2 })
+    })
+  )
+})
 
 layer(ScriptedServer.layer(models, { limits: { ratePerMinute: 120, rateBurst: 60 } }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("answers of completions", (it) => {
   const raw = (url: string, key: string, body: string, headers: Readonly<Record<string, string>> = {}) =>
     fetch(`${url}/api/v1/chat/completions`, {
@@ -311,8 +304,7 @@ layer(ScriptedServer.layer(models, { limits: { ratePerMinute: 120, rateBurst: 60
 })
 
 layer(ScriptedServer.layer(models, { rateLimitMode: "block" }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("a rate limit that is configured to block", (it) => {
   it.effect("answers completions 403 with Retry-After", () =>
     onStage(async ({ caller, play, server }) => {

@@ -39,7 +39,7 @@ const says1 = (index: number, content: string): string =>
   event({ choices: [{ index, delta: { content }, finish_reason: null }] })
 const ends1 = (index: number): string => event({ choices: [{ index, delta: {}, finish_reason: "stop" }] })
 
-layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer(models, { limits }), { excludeTestServices: true })(
   "a streamed completion of an unusual upstream",
   (it) => {
     it.effect("ends with a summary that is a chunk of the stream, with what was charged as its cost", () =>

@@ -33,8 +33,7 @@ const steps = (...all: ReadonlyArray<string | number>): ReadonlyArray<Step> => [
 const dies: Step = { end: "reset" }
 
 layer(ScriptedServer.layer(models, { limits }), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("a streamed completion", (it) => {
   it.effect("is the upstream's content byte for byte, then the summary and [DONE]", () =>
     onStage(async ({ caller, play }) => {

@@ -16,7 +16,7 @@ const serve = ScriptedServer.layer(
 
 const prompt = "honest words ".repeat(27_000)
 
-layer(serve, { excludeTestServices: true, timeout: 120_000 })("bodies that are large together", (it) => {
+layer(serve, { excludeTestServices: true })("bodies that are large together", (it) => {
   it.effect(
     "cannot be made to fill the server by anybody without a key, whose bodies are not even read",
     () =>

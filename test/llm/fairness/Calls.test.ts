@@ -12,7 +12,7 @@ const serve = ScriptedServer.layer(
   { limits: { upstreamConnections, callsPerKey: 15 } }
 )
 
-layer(serve, { excludeTestServices: true, timeout: 60_000 })("calls under way", (it) => {
+layer(serve, { excludeTestServices: true })("calls under way", (it) => {
   it.effect("of one user leave connections to others, and are refused at once beyond their share", () =>
     onStage(async ({ caller, listen, play }) => {
       play({

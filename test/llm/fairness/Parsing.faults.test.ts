@@ -42,7 +42,7 @@ const bearableMillis = (): number => {
   return Math.max(2_000, 3 * (performance.now() - begun))
 }
 
-layer(serve, { excludeTestServices: true, timeout: 120_000 })("bodies that are dear to read", (it) => {
+layer(serve, { excludeTestServices: true })("bodies that are dear to read", (it) => {
   it.effect("hold nobody up: a million members are refused, a hundred thousand are taken", () =>
     onStage(async ({ caller, listen, play, server }) => {
       play({ [model]: answersWith("Yes", { usage: tokens(10, 5) }) })

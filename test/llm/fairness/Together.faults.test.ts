@@ -87,7 +87,7 @@ const firstWord = async ({ server }: Stage, { key }: Caller): Promise<number> =>
   return millis
 }
 
-layer(serve, { excludeTestServices: true, timeout: 120_000 })("while others do their worst", (it) => {
+layer(serve, { excludeTestServices: true })("while others do their worst", (it) => {
   it.effect(
     "a stranger, a user without credits and a user with a key refuse nobody and keep nobody waiting",
     () =>

@@ -95,7 +95,7 @@ interface Refused {
   readonly error: OpenAiError | undefined
 }
 
-layer(ScriptedServer.layer([modelEntry(good)]), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer([modelEntry(good)]), { excludeTestServices: true })(
   "a request that cannot be served",
   (it) => {
     /** The user pays nothing and the upstream is not asked. */

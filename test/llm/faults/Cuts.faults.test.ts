@@ -97,8 +97,7 @@ const assertBrokenOff = (answer: ChatAnswer, at: number): void =>
   )
 
 layer(ScriptedServer.layer([modelEntry(cutModel), modelEntry(good)]), {
-  excludeTestServices: true,
-  timeout: 120_000
+  excludeTestServices: true
 })("an upstream whose answer is cut at any byte", (it) => {
   const withCuts = (run: (caller: Caller) => Promise<bigint>) =>
     Effect.gen(function* () {

@@ -38,7 +38,7 @@ layer(
     upstreamApiKey: Redacted.make(upstreamKey),
     limits: { ...waitsOf(200), slowCallMillis: 0 }
   }),
-  { excludeTestServices: true, timeout: 60_000 }
+  { excludeTestServices: true }
 )("a call that failed", (it) => {
   it.effect("has one line in the log: whose, of which model, and why", () =>
     Effect.gen(function* () {

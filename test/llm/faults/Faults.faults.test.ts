@@ -101,8 +101,7 @@ const tryOut = async ({ name, plain, stream }: Fault, caller: Caller): Promise<T
 }
 
 layer(ScriptedServer.layer(models, { limits: waitsOf(waitMillis) }), {
-  excludeTestServices: true,
-  timeout: 120_000
+  excludeTestServices: true
 })("an upstream that fails", (it) => {
   const tried = new Map<Fault, Promise<Tried>>()
   const spenders: Array<Caller> = []

@@ -28,7 +28,7 @@ const noTls = Layer.unwrap(
   )
 )
 
-layer(noTls, { excludeTestServices: true, timeout: 60_000 })("an upstream whose TLS fails", (it) => {
+layer(noTls, { excludeTestServices: true })("an upstream whose TLS fails", (it) => {
   it.effect("is 502 and costs nothing", () =>
     Effect.gen(function* () {
       const { adminKey, url } = yield* TestServer
@@ -54,7 +54,7 @@ layer(noTls, { excludeTestServices: true, timeout: 60_000 })("an upstream whose 
   )
 })
 
-layer(ScriptedServer.layer([modelEntry(good)]), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer([modelEntry(good)]), { excludeTestServices: true })(
   "a rate limit of the upstream",
   (it) => {
     /** The number of the openai client's tries, by its own rules. */

@@ -216,7 +216,7 @@ interface Booked {
 
 const server = ScriptedServer.layer(models, { limits: { usageWaitMillis: 1_000 } })
 
-layer(server, { excludeTestServices: true, timeout: 120_000 })("what an attack costs the platform", (it) => {
+layer(server, { excludeTestServices: true })("what an attack costs the platform", (it) => {
   for (const { balance, isTold, name, run, was } of attacks) {
     it.effect(`is a tenth of what it was at most, and in the ledger: ${name}`, () =>
       Effect.flatMap(SqlClient, (sql) =>

@@ -33,7 +33,7 @@ const goesOn = function* (): Iterable<Step> {
   yield { send: lastChunk }
 }
 
-layer(ScriptedServer.layer(models), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer(models), { excludeTestServices: true })(
   "what an upstream says of a call",
   (it) => {
     it.effect("does not stop the ledger, however absurd: costs of a free model and one without prices", () =>
@@ -159,8 +159,7 @@ const quick = {
 }
 
 layer(ScriptedServer.layer([modelEntry(thinking, { supported_parameters: ["reasoning"] })], quick), {
-  excludeTestServices: true,
-  timeout: 60_000
+  excludeTestServices: true
 })("a model that thinks unseen", (it) => {
   it.effect("is ended when its time has used up the credits, and what it may have thought is charged", () =>
     onStage(async ({ caller, listen, play }) => {

@@ -25,7 +25,7 @@ const stores = LedgerCheck.layer.pipe(
   Layer.provideMerge(TestStores.layerWith({ limits: { ledgerWaitMillis: 400 } }))
 )
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const subscriber = Effect.fnUntraced(function* (terms: PlanTerms, usd = 0) {
   const user = yield* makeUser

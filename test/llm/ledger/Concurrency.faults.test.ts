@@ -25,7 +25,7 @@ const stores = LedgerCheck.layer.pipe(
   )
 )
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const seed = Number(process.env["SIMULATION_SEED"] ?? 1)
 

@@ -3,7 +3,7 @@ import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestServer, type Answer, textOf } from "#test/harness/TestServer.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 interface OpenAiError {
   readonly message: string

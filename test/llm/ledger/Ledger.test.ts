@@ -23,7 +23,7 @@ const stores = LedgerCheck.layer.pipe(
   Layer.provideMerge(TestStores.layerWith({ limits: { ledgerWaitMillis: 400, ledgerWaiting: 3 } }))
 )
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** A user with so much, and a key that may spend so much. */
 const someone = Effect.fnUntraced(function* (usd: number, spendLimitUsd: number | null = null) {

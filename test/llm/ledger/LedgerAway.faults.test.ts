@@ -55,7 +55,7 @@ const comesBack = (user: string, settled: bigint) =>
     })
   )
 
-layer(stores, { excludeTestServices: true, timeout: 60_000 })("while Postgres is away", (it) => {
+layer(stores, { excludeTestServices: true })("while Postgres is away", (it) => {
   for (const way of ["refuse", "stall"] as const) {
     it.effect(`calls go on from what is leased, then are 503, and are booked when it is back (${way})`, () =>
       Effect.gen(function* () {

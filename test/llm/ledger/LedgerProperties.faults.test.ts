@@ -287,13 +287,10 @@ const simulate = (random: SeededRandom) =>
     yield* simulation.finish
   }).pipe(Effect.scoped)
 
-layer(stores, { excludeTestServices: true, timeout: 240_000 })(
-  "the ledger, against a sequential model",
-  (it) => {
-    it.effect(
-      "never gives more than there is, books what was drawn, and gives all there is where nobody holds any",
-      () => forSeeds(2, simulate),
-      600_000
-    )
-  }
-)
+layer(stores, { excludeTestServices: true })("the ledger, against a sequential model", (it) => {
+  it.effect(
+    "never gives more than there is, books what was drawn, and gives all there is where nobody holds any",
+    () => forSeeds(2, simulate),
+    600_000
+  )
+})

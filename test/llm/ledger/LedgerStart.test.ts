@@ -14,7 +14,7 @@ const stores = LedgerCheck.layer.pipe(
   Layer.provideMerge(TestStores.layerWith({ limits: { ledgerRetryMillis: 100 } }))
 )
 
-layer(stores, { excludeTestServices: true, timeout: 60_000 })("a ledger that starts", (it) => {
+layer(stores, { excludeTestServices: true })("a ledger that starts", (it) => {
   it.effect("while Postgres books nothing is there, leases nothing, and goes on when the cause is gone", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient

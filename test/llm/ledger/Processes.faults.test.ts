@@ -9,7 +9,7 @@ import { sideIn, temporaryDirectory } from "./Sides.ts"
 
 const stores = LedgerCheck.layer.pipe(Layer.provideMerge(TestStores.layer))
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const seed = Number(process.env["SIMULATION_SEED"] ?? 1)
 

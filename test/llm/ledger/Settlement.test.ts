@@ -15,7 +15,7 @@ const stores = LedgerCheck.layer.pipe(
   Layer.provideMerge(TestStores.layerWith({ limits: { ledgerIdleMillis: 300, ledgerWaitMillis: 2_000 } }))
 )
 
-const live = { excludeTestServices: true, timeout: 60_000 } as const
+const live = { excludeTestServices: true } as const
 
 const someone = Effect.fnUntraced(function* (usd: number, spendLimitUsd: number | null = null) {
   const user = yield* makeUser

@@ -67,58 +67,50 @@ describe("two server processes on one Postgres", () => {
 
   const settled = (expected: () => Promise<string | undefined>): Promise<void> => until("settled", expected)
 
-  it(
-    `make ${calls} calls at once with credits for a quarter: nothing is overspent, and nothing is left`,
-    { timeout: 120_000 },
-    async () => {
-      const cost = await costOfOne(await makeCaller(admin, 1))
-      const caller = await makeCaller(admin, Number((cost * (calls / 4)).toFixed(12)))
-      const outcomes = await makeCalls(caller.key)
-      assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
-      const credits = await caller.credits()
-      assert.isAtLeast(credits.balance_usd, 0)
-      await settled(async () => {
-        const {
-          balance_usd: balance,
-          lifetime_spent_usd: spent,
-          lifetime_topped_up_usd: had
-        } = await caller.credits()
-        return spent >= had * usedUpShare
-          ? undefined
-          : `spent ${spent} of ${had}, left ${balance}, ${JSON.stringify([...outcomes])}`
-      })
-      const verdict = await routers.verify()
-      assert.deepStrictEqual(verdict.differences, [])
-    }
-  )
+  it(`make ${calls} calls at once with credits for a quarter: nothing is overspent, and nothing is left`, async () => {
+    const cost = await costOfOne(await makeCaller(admin, 1))
+    const caller = await makeCaller(admin, Number((cost * (calls / 4)).toFixed(12)))
+    const outcomes = await makeCalls(caller.key)
+    assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
+    const credits = await caller.credits()
+    assert.isAtLeast(credits.balance_usd, 0)
+    await settled(async () => {
+      const {
+        balance_usd: balance,
+        lifetime_spent_usd: spent,
+        lifetime_topped_up_usd: had
+      } = await caller.credits()
+      return spent >= had * usedUpShare
+        ? undefined
+        : `spent ${spent} of ${had}, left ${balance}, ${JSON.stringify([...outcomes])}`
+    })
+    const verdict = await routers.verify()
+    assert.deepStrictEqual(verdict.differences, [])
+  })
 
-  it(
-    `make ${calls} calls at once with a key capped at a quarter: the cap holds, and is used up`,
-    { timeout: 120_000 },
-    async () => {
-      const caller = await makeCaller(admin, 10)
-      const cost = await costOfOne(caller)
-      const cap = Number((cost * (calls / 4)).toFixed(12))
-      const key = await caller.makeKey({
-        kind: "router",
-        spend_limit_usd: cap,
-        rate_limit_per_minute: 1_000_000
-      })
-      const before = await caller.credits()
-      const outcomes = await makeCalls(key)
-      assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
-      const spentSince = async () =>
-        (picoOfNumber((await caller.credits()).lifetime_spent_usd) ?? 0n) -
-        (picoOfNumber(before.lifetime_spent_usd) ?? 0n)
-      const capPico = picoOfNumber(cap) ?? 0n
-      await settled(async () => {
-        const spent = await spentSince()
-        return Number(spent) >= Number(capPico) * usedUpShare ? undefined : `spent ${spent} of ${capPico}`
-      })
-      assert.isTrue((await spentSince()) <= capPico, `${await spentSince()} of ${capPico}`)
-      assert.deepStrictEqual((await routers.verify()).differences, [])
-    }
-  )
+  it(`make ${calls} calls at once with a key capped at a quarter: the cap holds, and is used up`, async () => {
+    const caller = await makeCaller(admin, 10)
+    const cost = await costOfOne(caller)
+    const cap = Number((cost * (calls / 4)).toFixed(12))
+    const key = await caller.makeKey({
+      kind: "router",
+      spend_limit_usd: cap,
+      rate_limit_per_minute: 1_000_000
+    })
+    const before = await caller.credits()
+    const outcomes = await makeCalls(key)
+    assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
+    const spentSince = async () =>
+      (picoOfNumber((await caller.credits()).lifetime_spent_usd) ?? 0n) -
+      (picoOfNumber(before.lifetime_spent_usd) ?? 0n)
+    const capPico = picoOfNumber(cap) ?? 0n
+    await settled(async () => {
+      const spent = await spentSince()
+      return Number(spent) >= Number(capPico) * usedUpShare ? undefined : `spent ${spent} of ${capPico}`
+    })
+    assert.isTrue((await spentSince()) <= capPico, `${await spentSince()} of ${capPico}`)
+    assert.deepStrictEqual((await routers.verify()).differences, [])
+  })
 
   /** A user without credits whose plan allows so many tokens in one window, and ten times as many in the others. */
   const subscriber = async (window: Window, allowed: number): Promise<Caller> => {
@@ -149,46 +141,38 @@ describe("two server processes on one Postgres", () => {
     (await chat(admin, (await makeCaller(admin, 1)).key, body)).usage?.total_tokens ?? 0
 
   for (const window of windows) {
-    it(
-      `make ${calls} calls at once with a ${window}'s allowance for a quarter and no credits: it holds, and is used up`,
-      { timeout: 120_000 },
-      async () => {
-        const allowed = (await tokensOfOne()) * (calls / 4)
-        const caller = await subscriber(window, allowed)
-        const outcomes = await makeCalls(caller.key)
-        assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
-        await settled(async () => {
-          const [used = 0] = await routers.allowanceUsed(caller.userId, window)
-          assert.isAtMost(used, allowed)
-          return used > allowed - restTokens ? undefined : `used ${used} of ${allowed}`
-        })
-        assert.strictEqual((await caller.credits()).lifetime_spent_usd, 0)
-        assert.deepStrictEqual((await routers.verify()).differences, [])
-      }
-    )
+    it(`make ${calls} calls at once with a ${window}'s allowance for a quarter and no credits: it holds, and is used up`, async () => {
+      const allowed = (await tokensOfOne()) * (calls / 4)
+      const caller = await subscriber(window, allowed)
+      const outcomes = await makeCalls(caller.key)
+      assert.deepStrictEqual([...outcomes.keys()].toSorted(), [200, 402], JSON.stringify([...outcomes]))
+      await settled(async () => {
+        const [used = 0] = await routers.allowanceUsed(caller.userId, window)
+        assert.isAtMost(used, allowed)
+        return used > allowed - restTokens ? undefined : `used ${used} of ${allowed}`
+      })
+      assert.strictEqual((await caller.credits()).lifetime_spent_usd, 0)
+      assert.deepStrictEqual((await routers.verify()).differences, [])
+    })
   }
 
-  it(
-    `make twice ${calls} calls around the instant at which an allowance's window resets: each of both windows holds`,
-    { timeout: 120_000 },
-    async () => {
-      const allowed = (await tokensOfOne()) * ((calls * 3) / 4)
-      const caller = await subscriber("hour", allowed)
-      const resetsIn = 2_500
-      await routers.setClock(new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000 - resetsIn))
-      // Some before, some at the instant itself, some after: however fast the machine is.
-      const before = makeCalls(caller.key)
-      await sleep(resetsIn)
-      const outcomes = [await makeCalls(caller.key), await before].flatMap((made) => [...made.keys()])
-      assert.deepStrictEqual([...new Set(outcomes)].toSorted(), [200, 402])
-      await settled(async () => {
-        const used = await routers.allowanceUsed(caller.userId, "hour")
-        for (const one of used) assert.isAtMost(one, allowed)
-        return used.length === 2 && (used[1] ?? 0) > allowed - restTokens
-          ? undefined
-          : `used ${used.join(", ")} of ${allowed}`
-      })
-      assert.deepStrictEqual((await routers.verify()).differences, [])
-    }
-  )
+  it(`make twice ${calls} calls around the instant at which an allowance's window resets: each of both windows holds`, async () => {
+    const allowed = (await tokensOfOne()) * ((calls * 3) / 4)
+    const caller = await subscriber("hour", allowed)
+    const resetsIn = 2_500
+    await routers.setClock(new Date(Math.ceil(Date.now() / 3_600_000) * 3_600_000 - resetsIn))
+    // Some before, some at the instant itself, some after: however fast the machine is.
+    const before = makeCalls(caller.key)
+    await sleep(resetsIn)
+    const outcomes = [await makeCalls(caller.key), await before].flatMap((made) => [...made.keys()])
+    assert.deepStrictEqual([...new Set(outcomes)].toSorted(), [200, 402])
+    await settled(async () => {
+      const used = await routers.allowanceUsed(caller.userId, "hour")
+      for (const one of used) assert.isAtMost(one, allowed)
+      return used.length === 2 && (used[1] ?? 0) > allowed - restTokens
+        ? undefined
+        : `used ${used.join(", ")} of ${allowed}`
+    })
+    assert.deepStrictEqual((await routers.verify()).differences, [])
+  })
 })

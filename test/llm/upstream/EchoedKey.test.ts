@@ -12,7 +12,7 @@ const content = (text: string): string =>
 
 const options = { upstreamApiKey: Redacted.make(secret) }
 
-layer(ScriptedServer.layer(models, options), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer(models, options), { excludeTestServices: true })(
   "an upstream that echoes the platform's key",
   (it) => {
     it.effect("is not relayed with it: in errors, answers and streams, wherever they are cut", () =>

@@ -21,7 +21,7 @@ const event = (json: string) => ({ send: chunk(`data: ${json}\n\n`) })
 
 const spoken = [modelEntry("good/model"), modelEntry("deep/model"), modelEntry("error/model")]
 
-layer(ScriptedServer.layer(spoken), { excludeTestServices: true, timeout: 60_000 })(
+layer(ScriptedServer.layer(spoken), { excludeTestServices: true })(
   "an upstream that says what nobody can keep",
   (it) => {
     it.effect("is relayed mended, and leaves usage, credits and ledger as they were", () =>

@@ -7,7 +7,7 @@ import type { MailDomains } from "#src/mail/domains/MailDomains.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
 import { DomainStage, domainStage, makeOwner, shown } from "./DomainStage.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 type SigningKeys = ReturnType<MailDomains["Service"]["signingKeys"]>
 

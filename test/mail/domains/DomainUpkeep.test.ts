@@ -7,7 +7,7 @@ import { TestServer } from "#test/harness/TestServer.ts"
 import { DnsServer } from "#test/mail/DnsServer.ts"
 import { DomainStage, domainStageWith, newName, path, shown } from "./DomainStage.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 const often = domainStageWith({ limits: { sweepEveryMillis: 200, goneMillis: 60_000 } }, domainUpkeep)
 

@@ -15,7 +15,7 @@ import {
   statuses
 } from "./DomainStage.ts"
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 layer(domainStage, live)("domains of mail", (it) => {
   it.effect("are made with the records to publish, and verified once these are seen", () =>

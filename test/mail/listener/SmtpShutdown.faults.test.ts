@@ -19,32 +19,29 @@ const begin = Effect.fnUntraced(function* ({ code, write }: SmtpTalk, key: strin
   write(message)
 })
 
-it.live(
-  "a server that is told to stop takes the message that is being handed over, and keeps it",
-  () =>
-    Effect.gen(function* () {
-      const port = yield* Effect.promise(freePort)
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(() => startWith(port)),
-        (started) => Effect.promise(() => started.dispose())
-      )
-      const [idle, busy] = [yield* talkTo(port), yield* talkTo(port)]
-      yield* begin(busy, server.adminKey())
-      const ended = server.stop("SIGTERM")
-      assert.match(yield* idle.reply, /^421 /)
-      const accepted = yield* busy.say(".")
-      assert.match(accepted, /^250 Accepted as eml_/)
-      assert.match(yield* busy.reply, /^421 /)
-      assert.strictEqual(yield* Effect.promise(() => ended), 0)
+it.live("a server that is told to stop takes the message that is being handed over, and keeps it", () =>
+  Effect.gen(function* () {
+    const port = yield* Effect.promise(freePort)
+    const server = yield* Effect.acquireRelease(
+      Effect.promise(() => startWith(port)),
+      (started) => Effect.promise(() => started.dispose())
+    )
+    const [idle, busy] = [yield* talkTo(port), yield* talkTo(port)]
+    yield* begin(busy, server.adminKey())
+    const ended = server.stop("SIGTERM")
+    assert.match(yield* idle.reply, /^421 /)
+    const accepted = yield* busy.say(".")
+    assert.match(accepted, /^250 Accepted as eml_/)
+    assert.match(yield* busy.reply, /^421 /)
+    assert.strictEqual(yield* Effect.promise(() => ended), 0)
 
-      yield* Effect.promise(() => server.start())
-      const id = /eml_\w+/.exec(accepted)?.[0]
-      const read = yield* Effect.promise(() =>
-        fetch(`${server.url}/api/v1/emails/${id}?wait=30`, {
-          headers: { authorization: `Bearer ${server.adminKey()}` }
-        }).then((response) => response.text())
-      )
-      assert.include(read, '"status":"sent"')
-    }),
-  120_000
+    yield* Effect.promise(() => server.start())
+    const id = /eml_\w+/.exec(accepted)?.[0]
+    const read = yield* Effect.promise(() =>
+      fetch(`${server.url}/api/v1/emails/${id}?wait=30`, {
+        headers: { authorization: `Bearer ${server.adminKey()}` }
+      }).then((response) => response.text())
+    )
+    assert.include(read, '"status":"sent"')
+  })
 )

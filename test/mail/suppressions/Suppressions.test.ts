@@ -38,7 +38,7 @@ const person = Effect.gen(function* () {
 const used = <A, E>(use: (suppressions: Suppressions["Service"]) => Effect.Effect<A, E>) =>
   Effect.flatMap(Suppressions, use).pipe(Effect.provide(Suppressions.layer))
 
-layer(served, { excludeTestServices: true, timeout: 120_000 })("suppressions", (it) => {
+layer(served, { excludeTestServices: true })("suppressions", (it) => {
   it.effect("are added, listed newest first, and removed by their owner alone", () =>
     Effect.gen(function* () {
       const { add, id: owner, key, list } = yield* person

@@ -21,7 +21,7 @@ const answering = (reaction: Reaction) =>
     (one) => Effect.promise(() => one.close())
   )
 
-layer(stage, { excludeTestServices: true, timeout: 120_000 })("senders' own unsubscribe addresses", (it) => {
+layer(stage, { excludeTestServices: true })("senders' own unsubscribe addresses", (it) => {
   it.effect("are told where they answer 2xx, and asked later where they may answer so then", () =>
     Effect.gen(function* () {
       for (const status of [200, 202, 204])

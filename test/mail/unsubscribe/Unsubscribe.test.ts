@@ -50,7 +50,7 @@ const stateOf = Effect.fnUntraced(function* (owner: string, id: string) {
 
 const form = '<form method="post">'
 
-layer(served, { excludeTestServices: true, timeout: 120_000 })("unsubscribe links", (it) => {
+layer(served, { excludeTestServices: true })("unsubscribe links", (it) => {
   it.effect("change nothing when they are looked at", () =>
     Effect.gen(function* () {
       const { id, owner, path } = yield* delivered("Ada@example.org", "https://shop.example.com/out?a=1&b=2")

@@ -17,7 +17,7 @@ const mib = 1024 * 1024
 const maxBytes = 6 * mib
 const quotaBytes = 8 * mib
 
-const live = { excludeTestServices: true, timeout: 120_000 } as const
+const live = { excludeTestServices: true } as const
 
 /** A user with a key that sends as often as it wants. */
 const newSender = Effect.gen(function* () {

@@ -379,7 +379,7 @@ const served = Deliveries.layer.pipe(
   Layer.provideMerge(jobsWith(limits))
 )
 
-layer(served, { excludeTestServices: true, timeout: 120_000 })("deliveries, simulated", (it) => {
+layer(served, { excludeTestServices: true })("deliveries, simulated", (it) => {
   it.effect("come once and in order, whatever happens to workers, services, settings and clocks", () =>
     forSeeds(1, simulate)
   )

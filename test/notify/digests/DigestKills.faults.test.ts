@@ -213,6 +213,6 @@ layer(stores, { excludeTestServices: true })("digests of two servers", (it) => {
           `${kills} kills: ${found.accepted.length} messages, ${items} items in ${digests} digests, ${twice} deliveries came twice, seed ${seed}`
         )
       }).pipe(Effect.scoped),
-    { timeout: 180_000 + 60_000 * kills }
+    { timeout: 300_000 + kills * 60_000 }
   )
 })

@@ -74,34 +74,31 @@ const passes: Readonly<Record<string, ReadonlyArray<string>>> = {
 }
 
 describe("the official conformance suite", () => {
-  it.live(
-    "asks of the tools of notifications nothing but what is the suite's own",
-    () =>
-      Effect.gen(function* () {
-        const [baseline, proxy] = [yield* baselineOf(exceptions), yield* keyedProxy]
-        const tried = Effect.gen(function* () {
-          const { port } = yield* TestServer
-          const stage = yield* makeStage
-          proxy.to(port, yield* stage.projectKey())
-          const check = Effect.fnUntraced(function* ([version, needed]: [string, ReadonlyArray<string>]) {
-            const asked = ["--url", `${proxy.url}/mcp`, "--requirements", version]
-            const { code, said } = yield* Effect.promise(() =>
-              conformance([...asked, "--expected-failures", baseline])
-            )
-            assert.strictEqual(code, 0, said)
-            for (const scenario of needed)
-              assert.match(said, new RegExp(`✓ ${scenario}: [1-9]\\d* passed, 0 failed`))
-          })
-          yield* Effect.forEach(Object.entries(passes), check, { concurrency: "unbounded" })
+  it.live("asks of the tools of notifications nothing but what is the suite's own", () =>
+    Effect.gen(function* () {
+      const [baseline, proxy] = [yield* baselineOf(exceptions), yield* keyedProxy]
+      const tried = Effect.gen(function* () {
+        const { port } = yield* TestServer
+        const stage = yield* makeStage
+        proxy.to(port, yield* stage.projectKey())
+        const check = Effect.fnUntraced(function* ([version, needed]: [string, ReadonlyArray<string>]) {
+          const asked = ["--url", `${proxy.url}/mcp`, "--requirements", version]
+          const { code, said } = yield* Effect.promise(() =>
+            conformance([...asked, "--expected-failures", baseline])
+          )
+          assert.strictEqual(code, 0, said)
+          for (const scenario of needed)
+            assert.match(said, new RegExp(`✓ ${scenario}: [1-9]\\d* passed, 0 failed`))
         })
-        // Both together ask more than a key's rate.
-        const settings = {
-          rooms: new Set(["accounts", "notify"]),
-          baseUrl: proxy.url,
-          limits: { ratePerMinute: 6_000, rateBurst: 6_000 }
-        }
-        yield* Effect.provide(tried, TestServer.own(settings))
-      }).pipe(Effect.scoped),
-    300_000
+        yield* Effect.forEach(Object.entries(passes), check, { concurrency: "unbounded" })
+      })
+      // Both together ask more than a key's rate.
+      const settings = {
+        rooms: new Set(["accounts", "notify"]),
+        baseUrl: proxy.url,
+        limits: { ratePerMinute: 6_000, rateBurst: 6_000 }
+      }
+      yield* Effect.provide(tried, TestServer.own(settings))
+    }).pipe(Effect.scoped)
   )
 })

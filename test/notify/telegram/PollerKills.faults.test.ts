@@ -133,7 +133,7 @@ layer(FirstBoot.layer.pipe(Layer.provideMerge(TestStores.layer)), { excludeTestS
             `${kills} kills: ${count} chats joined once each, ${repeated.length} replies repeated, ${doubled} came twice, seed ${seed}`
           )
         }).pipe(Effect.scoped),
-      { timeout: 120_000 + 30_000 * kills }
+      { timeout: 300_000 + kills * 60_000 }
     )
   }
 )

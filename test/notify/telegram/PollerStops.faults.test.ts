@@ -46,8 +46,7 @@ layer(FirstBoot.layer.pipe(Layer.provideMerge(TestStores.layer)), { excludeTestS
           yield* botMessages(people, chat, 2)
           yield* allConfirmed(people)
           assert.lengthOf(yield* Effect.promise(() => people.fromBot(chat)), 2)
-        }).pipe(Effect.scoped),
-      { timeout: 180_000 }
+        }).pipe(Effect.scoped)
     )
   }
 )

@@ -78,7 +78,7 @@ describe("/permissions", () => {
 })
 
 describe("signalbox-agent permissions", () => {
-  it("lists what is kept, revokes one or all, and speaks JSON", { timeout: 120_000 }, () =>
+  it("lists what is kept, revokes one or all, and speaks JSON", () =>
     inDirectory(async (directory) => {
       const home = makeHome(directory, { url: "http://127.0.0.1:9" })
       mkdirSync(home.configDir, { recursive: true })
@@ -124,6 +124,5 @@ describe("signalbox-agent permissions", () => {
       assert.strictEqual((await run("revoke", "--all")).code, 2)
       const doctor = await startAgent(home, ["doctor"]).ended
       assert.match(doctor.out, /!! {2}permissions: .*approvals\.json is damaged/)
-    })
-  )
+    }))
 })
