@@ -14,7 +14,9 @@ export const tokenLatency = (name: ServerName) =>
     // In a comparison both sides stream at a time, at a rate of their own: neither takes turns.
     const windowMillis = isTiny ? 300 : (context.parts > 1 ? 4 : 2) * context.windowMillis
     const spreadMillis = sized(context, { tiny: 50, quick: 1_000, full: 3_000 })
-    const settleMillis = isTiny ? 50 : 1_000
+    // Prompts that begin cost far more than pieces that follow. What they left waiting, and the collection of garbage that they
+    // bring about, belong to the start.
+    const settleMillis = sized(context, { tiny: 50, quick: 2_000, full: 5_000 })
     const sockets = load(count)
     sockets.tell({ do: "attach" })
     await sockets.until(({ attached }) => attached === count, 30_000)
