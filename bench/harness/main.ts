@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
+import { alikeFlags } from "./AlikeFlags.ts"
 import { type Asked, readArguments, usage } from "./Arguments.ts"
 import { interruptedStatus, interruptSignal, wasInterrupted } from "./Interrupt.ts"
 import { commitOf, loadNow, machine, type Watch, watchMachine } from "./Machine.ts"
@@ -209,6 +210,7 @@ const run = async (asked: Asked): Promise<void> => {
     process.env["TMPDIR"] = join(directory, "tmp")
     process.env["BENCH_PROBE"] = join(directory, "probes")
     const trees = await treesOf(asked, directory)
+    if (trees.length > 1) process.env["BENCH_SERVER_FLAGS"] = alikeFlags.join(" ")
     for (const suite of asked.suites) {
       if (!signal.aborted) await runSuite({ asked, trees, load }, suite)
     }

@@ -40,9 +40,10 @@ export interface ServerOptions {
 
 export const root = normalize(join(import.meta.dirname, "../.."))
 
-/** Started as `npm start` does it (deploy/setup.mjs). */
+/** Started as `npm start` does it (deploy/setup.mjs); a comparison of the bench adds flags (bench/harness/AlikeFlags.ts). */
 const serverArguments: ReadonlyArray<string> = [
   `--v8-pool-size=${Math.max(1, Math.min(4, cpus().length - 1))}`,
+  ...(process.env["BENCH_SERVER_FLAGS"]?.split(" ") ?? []),
   join(root, "src/main.ts")
 ]
 
