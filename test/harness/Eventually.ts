@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { setTimeout as sleep } from "node:timers/promises"
 
-/** How long a test waits for a condition before it counts as never true. */
-const patienceMillis = 120_000
+/** How long a test waits for a condition before it counts as never true; sweeps that would make many a one true come every minute. */
+const patienceMillis = 60_000
 
 /** Waits until a condition holds; a failing check counts as not yet. Fails with `what` when it never does. */
 export const eventually = <E, R>(

@@ -115,8 +115,8 @@ const isReady = async (url: string): Promise<boolean> => {
 /** A part of the start message, which comes as a whole a moment after `/readyz` is 200. */
 const startMessage = "is ready after"
 
-/** A start that takes longer never ends: on a busy machine one has taken 36 s. */
-const startMillis = 180_000
+/** A start that takes longer has failed: with disks being filled beside it, one has taken 36 s. */
+const startMillis = 60_000
 
 /** Starts a server and returns when `/readyz` answers 200 and the start message is there. */
 export const startServer = async (options: ServerOptions = {}): Promise<ServerProcess> => {

@@ -34,10 +34,14 @@ layer(roomLayer, live)("An agent session that moves to another process", (it) =>
           const { body } = await ask(server, "GET", "/api/v1/usage?window=hour&source=agent", { key })
           return (body as Usage).usage.hour
         }
-        await until("both calls are booked", async () => {
-          const { requests } = await used()
-          return requests === 2 ? undefined : String(requests)
-        })
+        await until(
+          "both calls are booked",
+          async () => {
+            const { requests } = await used()
+            return requests === 2 ? undefined : String(requests)
+          },
+          30_000
+        )
         assert.closeTo((await used()).costUsd, costUsd, 1e-9)
         assert.closeTo((await credits()).lifetime_spent_usd, costUsd, 1e-9)
       })

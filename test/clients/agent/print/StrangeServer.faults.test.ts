@@ -19,7 +19,7 @@ const answerOf = (
   })
 
 describe("a server that speaks otherwise", () => {
-  it("is named where its ready is not understood", async () => {
+  it("is named where its ready is not understood", { timeout: 60_000 }, async () => {
     const { code, err } = await answerOf((server) => {
       server.ready = ({ limits: _limits, ...ready }) => ready
     })
@@ -28,7 +28,7 @@ describe("a server that speaks otherwise", () => {
     assert.match(err, /differ in version/)
   })
 
-  it("is named where something else comes instead of ready", async () => {
+  it("is named where something else comes instead of ready", { timeout: 60_000 }, async () => {
     const { code, err } = await answerOf((server) => {
       server.ready = () => ({ type: "config", theme: "dark" })
     })
@@ -37,7 +37,7 @@ describe("a server that speaks otherwise", () => {
     assert.match(err, /differ in version/)
   })
 
-  it("is named where its ready never comes", async () => {
+  it("is named where its ready never comes", { timeout: 60_000 }, async () => {
     const silent = (server: ScriptedServer): void => {
       server.ready = () => ({ type: "ping", ts: 0 })
     }
@@ -46,7 +46,7 @@ describe("a server that speaks otherwise", () => {
     assert.match(err, /took the connection, and did not answer the client's hello/)
   })
 
-  it("is named where it does not say how the prompt ended", async () => {
+  it("is named where it does not say how the prompt ended", { timeout: 60_000 }, async () => {
     const { code, err } = await answerOf(
       () => undefined,
       (session) => Promise.resolve(session.say({ type: "prompt.done", id: session.active, status: "paused" }))
@@ -55,26 +55,30 @@ describe("a server that speaks otherwise", () => {
     assert.match(err, /`prompt\.done` \(Missing key|`prompt\.done` \(Expected/)
   })
 
-  it("is told of once where it says more than is understood, and the work goes on", async () => {
-    const { code, err, out } = await answerOf(
-      () => undefined,
-      (session) => {
-        for (const _ of [1, 2, 3]) session.say({ type: "weather", is: "fine" })
-        session.say({ type: "event", promptId: session.active, kind: "mood" })
-        session.text("m1", "Done.")
-        session.done()
-        return Promise.resolve()
-      }
-    )
-    assert.strictEqual(code, 0, err)
-    assert.strictEqual(out, "Done.\n")
-    assert.strictEqual(err.split("`weather`").length, 2, err)
-    assert.include(err, "`event mood`")
-  })
+  it(
+    "is told of once where it says more than is understood, and the work goes on",
+    { timeout: 60_000 },
+    async () => {
+      const { code, err, out } = await answerOf(
+        () => undefined,
+        (session) => {
+          for (const _ of [1, 2, 3]) session.say({ type: "weather", is: "fine" })
+          session.say({ type: "event", promptId: session.active, kind: "mood" })
+          session.text("m1", "Done.")
+          session.done()
+          return Promise.resolve()
+        }
+      )
+      assert.strictEqual(code, 0, err)
+      assert.strictEqual(out, "Done.\n")
+      assert.strictEqual(err.split("`weather`").length, 2, err)
+      assert.include(err, "`event mood`")
+    }
+  )
 })
 
 describe("a client that nobody gives up on", () => {
-  it("says within seconds that its hello was not answered, and tries again", () =>
+  it("says within seconds that its hello was not answered, and tries again", { timeout: 60_000 }, () =>
     inDirectory(async (directory) => {
       const server = await ScriptedServer.start()
       let hellos = 0
@@ -91,5 +95,6 @@ describe("a client that nobody gives up on", () => {
         await test.client.bye()
         await server.close()
       }
-    }))
+    })
+  )
 })
