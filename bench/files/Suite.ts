@@ -224,7 +224,7 @@ export const suite: BenchSuite = {
       smallOnes(({ small }) => [small]),
       {
         compared: "always",
-        inTurns: true
+        sideBySide: true
       }
     ),
     ...cases(
@@ -232,7 +232,7 @@ export const suite: BenchSuite = {
       "4 KiB up",
       ["raw uWebSockets.js", "ours"],
       smallOnes(({ smallUploads }) => smallUploads),
-      { compared: "always", inTurns: true }
+      { compared: "always", sideBySide: true }
     ),
     { ...whole, name: "ours (plain)", group: "archive of 1,000 x 1 MiB", baseline: true },
     ...cases("archive of 1,000 x 1 MiB", "archive", ["ours"], largeArchive),

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { alone, type Meet, meetByParent, type MeetRequest } from "./Barrier.ts"
 import type { MeasuredRun } from "./Store.ts"
 import type { BenchCase, Size } from "./Suite.ts"
 import { loadSuite } from "./Suites.ts"
-import { always, type Turn, turnFromParent, type TurnRequest } from "./Turns.ts"
 
 export interface RunRequest {
   readonly suite: string
@@ -13,22 +13,23 @@ export interface RunRequest {
   readonly windowMillis: number
   readonly round: number
   readonly given: unknown
-  /** parts of the window, each of which waits for its turn; without turns 1 */
+  /** parts of the window, each of which begins on both sides at a time; 1 where there is no other side */
   readonly parts: number
+  readonly kept: string | undefined
 }
 
-export type CaseAnswer = { readonly measured: MeasuredRun } | TurnRequest
+export type CaseAnswer = { readonly measured: MeasuredRun } | MeetRequest
 
 /** Runs one case once, here, in a directory of its own. */
 export const measure = async (
   benchCase: BenchCase,
   request: RunRequest,
-  turn: Turn
+  meet: Meet
 ): Promise<MeasuredRun> => {
   const directory = mkdtempSync(join(tmpdir(), "signalbox-bench-"))
   try {
     const before = process.cpuUsage()
-    const measurement = await benchCase.run({ ...request, directory, turn })
+    const measurement = await benchCase.run({ ...request, directory, meet })
     const used = process.cpuUsage(before)
     return {
       cpuMillis: measurement.use?.cpuMillis ?? (used.user + used.system) / 1000,
@@ -51,8 +52,8 @@ const serve = (): void => {
       const suite = await loadSuite(request.suite)
       const benchCase = suite.cases.find((one) => one.name === request.case)
       if (benchCase === undefined) throw new Error(`no case "${request.case}" in ${request.suite}`)
-      const turn = request.parts > 1 ? turnFromParent : always
-      const measured = await measure(benchCase, request, turn)
+      const meet = request.parts > 1 ? meetByParent : alone
+      const measured = await measure(benchCase, request, meet)
       process.send?.({ measured } satisfies CaseAnswer, () => process.exit(0))
     }
     answer().catch((error: unknown) => {

@@ -1,8 +1,8 @@
 import { answered, type RunningLoad, together } from "./HttpLoad.ts"
-import { meteredInTurns } from "./Meter.ts"
+import { meteredInParts } from "./Meter.ts"
 import { threadMillis } from "./ProcessUse.ts"
 import type { CaseContext, Measurement } from "./Suite.ts"
-import { warmUp } from "./WarmUp.ts"
+import { warmUp, type WarmUpOptions } from "./WarmUp.ts"
 
 export interface LoadedServer {
   readonly pid: number
@@ -10,8 +10,8 @@ export interface LoadedServer {
   readonly load: RunningLoad
   /** that every answer has to have */
   readonly status: string
-  /** least windows of its warm-up: the more code a request runs, the longer it is compiled */
-  readonly windowsMin?: number
+  /** of its warm-up: the more code a request runs, the longer it is compiled */
+  readonly warmUp?: Pick<WarmUpOptions, "workMin" | "windowsMax">
 }
 
 /** Windows of a warm-up are too short for the 10 ms steps of `cpuMillis`. */
@@ -19,22 +19,19 @@ const exactMillis = (pid: number): number =>
   Object.values(threadMillis(pid)).reduce((sum, millis) => sum + millis, 0)
 
 /**
- * Warms a server under load, then measures one window of it; for cases that are `inTurns`. Both sides of a comparison warm
- * up in turns, too: one that stood still while the other one warmed up was slower afterwards.
+ * Warms a server under load, then measures one window of it; for cases that are `sideBySide`. Both sides of a comparison warm
+ * up at a time, too: one that stood still while the other one warmed up was slower afterwards.
  */
 export const closedLoop = async (
   context: CaseContext,
-  { load, pid, status, windowsMin }: LoadedServer
+  { load, pid, status, warmUp: warmUpOptions }: LoadedServer
 ): Promise<Measurement> => {
-  const warmUpOptions = { size: context.size, ...(windowsMin === undefined ? {} : { windowsMin }) }
-  const warm = await warmUp(warmUpOptions, (millis) =>
-    context.turn(async () => {
-      const before = exactMillis(pid)
-      const { requests } = answered(await load.window(millis), status)
-      return { work: requests, cpuMillis: exactMillis(pid) - before }
-    })
-  )
-  const { elapsedMillis, parts, results, use, work } = await meteredInTurns(context, pid, async (millis) => {
+  const warm = await warmUp({ ...context, ...warmUpOptions }, async (millis) => {
+    const before = exactMillis(pid)
+    const { requests } = answered(await load.window(millis), status)
+    return { work: requests, cpuMillis: exactMillis(pid) - before }
+  })
+  const { elapsedMillis, parts, results, use, work } = await meteredInParts(context, pid, async (millis) => {
     const result = answered(await load.window(millis), status)
     return { result, work: result.requests, elapsedMillis: result.elapsedMillis }
   })

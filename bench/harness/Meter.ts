@@ -146,9 +146,9 @@ export interface MeteredParts<A> {
   readonly use: Use
 }
 
-/** Measures a window in parts, each in this side's turn. */
-export const meteredInTurns = async <A>(
-  { parts: count, turn, windowMillis }: Pick<CaseContext, "parts" | "turn" | "windowMillis">,
+/** Measures a window in parts, each of which begins on both sides at a time. */
+export const meteredInParts = async <A>(
+  { meet, parts: count, windowMillis }: Pick<CaseContext, "meet" | "parts" | "windowMillis">,
   pid: number,
   part: (millis: number) => Promise<PartResult<A>>
 ): Promise<MeteredParts<A>> => {
@@ -156,7 +156,8 @@ export const meteredInTurns = async <A>(
   const parts: Array<Part> = []
   let use: Use | undefined
   while (parts.length < count) {
-    const measured = await turn(() => metered(pid, () => part(windowMillis / count)))
+    await meet(true)
+    const measured = await metered(pid, () => part(windowMillis / count))
     const { elapsedMillis, otherCpuMillis = 0, result, work } = measured.result
     results.push(result)
     parts.push({ work, elapsedMillis, cpuMillis: measured.use.cpuMillis + otherCpuMillis })

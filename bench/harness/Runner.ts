@@ -1,9 +1,9 @@
+import { makeBarrier } from "./Barrier.ts"
 import { failIfAborted, Interrupted, unlessAborted } from "./Interrupt.ts"
 import { coreTime, stolenShareSince } from "./Machine.ts"
 import type { SuiteHost } from "./SuiteHost.ts"
 import type { MeasuredRun, Ran } from "./Store.ts"
 import type { BenchCase, BenchSuite, Size } from "./Suite.ts"
-import { makeTurns } from "./Turns.ts"
 
 /** So many rounds; or as many as fit into a time, between a least and a most. */
 export type Rounds =
@@ -12,7 +12,7 @@ export type Rounds =
 
 export interface PlannedCase {
   readonly name: string
-  readonly inTurns: boolean
+  readonly sideBySide: boolean
 }
 
 export interface Plan {
@@ -103,19 +103,19 @@ const measureSide = async (
   plan.onRan({ kind: "ran", case: name, round, side, tookMillis, stolen: stolenShareSince(start), measured })
 }
 
-/** Both sides at a time; they measure in turns. */
-const runInTurns = async (
+/** Both sides at a time. */
+const runSideBySide = async (
   plan: Plan,
   hosts: ReadonlyArray<SuiteHost>,
   round: number,
   one: PlannedCase
 ): Promise<void> => {
-  const turns = makeTurns(round % 2)
+  const barrier = makeBarrier()
   const run = async (host: SuiteHost, side: number): Promise<MeasuredRun> => {
     try {
-      return await host.run(one.name, round, turns.turnOf(side))
+      return await host.run(one.name, round, barrier.meetOf(side))
     } finally {
-      turns.ended(side)
+      barrier.leave(side)
     }
   }
   await Promise.all(hosts.map((host, side) => measureSide(plan, one, round, side, () => run(host, side))))
@@ -126,7 +126,7 @@ const runRound = async (plan: Plan, hosts: ReadonlyArray<SuiteHost>, round: numb
   const isBackwards = round % 2 === 1
   const sides = isBackwards ? hosts.map((_, side) => side).toReversed() : hosts.map((_, side) => side)
   for (const one of isBackwards ? plan.cases.toReversed() : plan.cases) {
-    if (one.inTurns && hosts.length > 1) await runInTurns(plan, hosts, round, one)
+    if (one.sideBySide && hosts.length > 1) await runSideBySide(plan, hosts, round, one)
     else
       for (const side of sides)
         await measureSide(plan, one, round, side, async () => {

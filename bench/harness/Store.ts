@@ -31,7 +31,7 @@ export interface StoredCase {
   readonly name: string
   readonly group: string
   readonly baseline: boolean
-  readonly inTurns: boolean
+  readonly sideBySide: boolean
 }
 
 /** A measurement with what the harness adds to it. */

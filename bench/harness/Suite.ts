@@ -1,5 +1,5 @@
 import type { Use } from "./ProcessUse.ts"
-import type { Turn } from "./Turns.ts"
+import type { Meet } from "./Barrier.ts"
 
 /**
  * A bench suite. `bench/<name>/Suite.ts` exports `suite: BenchSuite`; `npm run bench -- <name>` runs it,
@@ -12,7 +12,7 @@ import type { Turn } from "./Turns.ts"
  */
 export type Size = "tiny" | "quick" | "full"
 
-/** A part of a window that was measured in turns with another tree's. */
+/** A part of a window, measured at the same time as another tree's. */
 export interface Part {
   readonly work: number
   readonly elapsedMillis: number
@@ -31,7 +31,7 @@ export interface Measurement {
   readonly cpuMillis?: number
   /** of the process under test during the measured part, by `metered` */
   readonly use?: Use
-  /** of a case that measures in turns, in their order: a comparison sets each beside the other side's */
+  /** of a case that measures side by side, in their order: a comparison sets each beside the other side's */
   readonly parts?: ReadonlyArray<Part>
   readonly latency?: Latency
   /** further figures, in columns of their own: `{ fsyncsPerSecond: 812 }` */
@@ -59,8 +59,8 @@ export interface Settings {
 export interface PrepareContext {
   readonly size: Size
   readonly settings: Settings
-  /** empty directories, one for each side of a comparison; none where one tree is measured */
-  readonly copies: ReadonlyArray<string>
+  /** the stages' kept directories, empty yet, one for each side of a comparison; none where one tree is measured */
+  readonly kept: ReadonlyArray<string>
   readonly say: (text: string) => void
   /** ends what is made */
   readonly signal: AbortSignal
@@ -70,6 +70,8 @@ export interface StageContext {
   readonly size: Size
   /** empty at first, removed after the suite's last case */
   readonly directory: string
+  /** a directory of this side of a comparison that lasts from round to round; undefined where one tree is measured */
+  readonly kept: string | undefined
   readonly settings: Settings
   /** cases that will run; a stage starts nothing that none of them needs */
   readonly cases: ReadonlyArray<string>
@@ -86,12 +88,14 @@ export interface CaseContext<Given = unknown> {
   readonly size: Size
   /** length of the measured window, in milliseconds; a case that does a fixed amount of work ignores it */
   readonly windowMillis: number
-  /** parts that a case which measures in turns divides its window into; 1 where one tree is measured */
+  /** parts that a case which measures side by side divides its window into; 1 where one tree is measured */
   readonly parts: number
-  /** does the work when it is this side's turn: for each part of the window of a case that measures in turns */
-  readonly turn: Turn
+  /** waits for the other side, before each part of the window of a case that measures side by side */
+  readonly meet: Meet
   /** an empty directory of this run's own, removed afterwards */
   readonly directory: string
+  /** as the stage's */
+  readonly kept: string | undefined
   /** 0, 1, 2, … */
   readonly round: number
   /** from the suite's stage; undefined without one */
@@ -114,10 +118,10 @@ export interface BenchCase<Given = unknown> {
    */
   readonly compared?: "always" | "full"
   /**
-   * The case takes `turn`s, by `meteredInTurns`: a comparison runs both sides at a time, and they alternate in short
-   * windows. Other cases are run one after the other.
+   * The case `meet`s the other side, by `warmUp` and `meteredInParts`: a comparison runs both at a time, on the same core, and
+   * looks at their CPU time in the same instants. Other cases are run one after the other.
    */
-  readonly inTurns?: boolean
+  readonly sideBySide?: boolean
   /**
    * gives the reason why the case cannot run on this machine, or undefined when it can; a tiny run fetches nothing, and the
    * signal ends what is fetched
@@ -141,7 +145,7 @@ export interface BenchSuite<Given = unknown> {
   readonly rounds?: number
   /**
    * Makes data that is kept between runs, once and before anything is measured; the time of a run does not include it.
-   * Answers the settings with which each side is opened, one where there are no copies.
+   * Answers the settings with which each side is opened, one where there is one tree.
    */
   readonly prepare?: (context: PrepareContext) => Promise<ReadonlyArray<Settings>>
   readonly stage?: (context: StageContext) => Promise<Stage<Given>>

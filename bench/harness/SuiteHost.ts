@@ -2,15 +2,15 @@ import { type ChildProcess, fork } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { alone, answersMeets, isMeetRequest, type Meet, type MeetRequest } from "./Barrier.ts"
 import { type CaseAnswer, measure, type RunRequest } from "./CaseProcess.ts"
 import type { MeasuredRun } from "./Store.ts"
 import type { BenchSuite, Settings, Size, Stage } from "./Suite.ts"
-import { always, givesTurns, isTurnRequest, type Turn, type TurnRequest } from "./Turns.ts"
 
 /** A suite whose stage is set up: its cases can be run, one at a time. */
 export interface SuiteHost {
-  /** with a turn, the case measures in parts and takes a turn for each */
-  readonly run: (benchCase: string, round: number, turn?: Turn) => Promise<MeasuredRun>
+  /** with `meet`, the case measures in parts, and meets the other side before each */
+  readonly run: (benchCase: string, round: number, meet?: Meet) => Promise<MeasuredRun>
   /** ends everything that the stage started */
   readonly leave: () => Promise<void>
 }
@@ -19,6 +19,8 @@ export interface HostOptions {
   readonly size: Size
   readonly windowMillis: number
   readonly settings: Settings
+  /** of this side of a comparison, from round to round */
+  readonly kept?: string
   /** names of the cases that will run */
   readonly cases: ReadonlyArray<string>
   /** a directory for CPU profiles, one a case */
@@ -37,7 +39,7 @@ const endOf = (child: ChildProcess): Promise<string> =>
 const measureApart = async (
   request: RunRequest,
   profiles: string | undefined,
-  turn: Turn
+  meet: Meet
 ): Promise<MeasuredRun> => {
   const file = `${request.case.replaceAll(/[^\w.-]+/g, "-")}.cpuprofile`
   const child = fork(join(import.meta.dirname, "CaseProcess.ts"), {
@@ -48,9 +50,9 @@ const measureApart = async (
   })
   const ended = endOf(child)
   let measured: MeasuredRun | undefined
-  const onTurn = givesTurns(turn, (grant) => void child.send(grant))
+  const onMeet = answersMeets(meet, (answer) => void child.send(answer))
   child.on("message", (answer: CaseAnswer) => {
-    if (isTurnRequest(answer)) onTurn(answer)
+    if (isMeetRequest(answer)) void onMeet(answer)
     else measured = answer.measured
   })
   child.send(request)
@@ -60,19 +62,19 @@ const measureApart = async (
   return measured
 }
 
-/** Parts of the window of a case that takes turns: a collection of all garbage falls into few of them. */
-const partsInTurns = 12
+/** Parts of the window of a case that measures side by side: a collection of all garbage falls into few of them. */
+const partsOfWindow = 12
 
 const bare: Stage<undefined> = { given: undefined, leave: async () => undefined }
 
 /** Sets a suite's stage up in this process; its cases run in fresh processes, or here at the tiny size. */
 export const openHere = async (suite: BenchSuite, options: HostOptions): Promise<SuiteHost> => {
-  const { cases, profiles, settings, size, windowMillis } = options
+  const { cases, kept, profiles, settings, size, windowMillis } = options
   const directory = mkdtempSync(join(tmpdir(), "signalbox-bench-"))
   const remove = (): void => rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
   const open = async (): Promise<Stage<unknown>> => {
     try {
-      return (await suite.stage?.({ size, directory, settings, cases })) ?? bare
+      return (await suite.stage?.({ size, directory, kept, settings, cases })) ?? bare
     } catch (error) {
       remove()
       throw error
@@ -80,15 +82,15 @@ export const openHere = async (suite: BenchSuite, options: HostOptions): Promise
   }
   const stage = await open()
   return {
-    run: async (name, round, turn) => {
-      const parts = turn === undefined ? 1 : partsInTurns
+    run: async (name, round, meet) => {
+      const parts = meet === undefined ? 1 : partsOfWindow
       const { given } = stage
-      const request = { suite: suite.name, case: name, size, windowMillis, round, given, parts }
+      const request = { suite: suite.name, case: name, size, windowMillis, round, given, parts, kept }
       const benchCase = suite.cases.find((one) => one.name === name)
       if (benchCase === undefined) throw new Error(`no case "${name}" in ${suite.name}`)
       return size === "tiny"
-        ? measure(benchCase, request, turn ?? always)
-        : measureApart(request, profiles, turn ?? always)
+        ? measure(benchCase, request, meet ?? alone)
+        : measureApart(request, profiles, meet ?? alone)
     },
     leave: async () => {
       try {
@@ -103,7 +105,7 @@ export const openHere = async (suite: BenchSuite, options: HostOptions): Promise
 /** Messages to the process of a suite, and its answers; both sides may be of different commits. */
 export type HostCommand =
   | { readonly do: "open"; readonly suite: string; readonly options: HostOptions }
-  | { readonly do: "run"; readonly case: string; readonly round: number; readonly inTurns: boolean }
+  | { readonly do: "run"; readonly case: string; readonly round: number; readonly sideBySide: boolean }
   | { readonly do: "leave" }
 export type HostAnswer =
   | { readonly ok: true; readonly run?: MeasuredRun }
@@ -116,12 +118,12 @@ export const openApart = async (tree: string, suite: string, options: HostOption
     stdio: ["ignore", "inherit", "inherit", "ipc"]
   })
   const ended = endOf(child)
-  const ask = (command: HostCommand, turn: Turn = always): Promise<MeasuredRun | undefined> =>
+  const ask = (command: HostCommand, meet: Meet = alone): Promise<MeasuredRun | undefined> =>
     new Promise((resolve, reject) => {
       const fail = (message: string): void => reject(new Error(`${suite}: ${message}`))
-      const onTurn = givesTurns(turn, (grant) => void child.send(grant))
-      const onMessage = (answer: HostAnswer | TurnRequest): void => {
-        if (isTurnRequest(answer)) return onTurn(answer)
+      const onMeet = answersMeets(meet, (answer) => void child.send(answer))
+      const onMessage = (answer: HostAnswer | MeetRequest): void => {
+        if (isMeetRequest(answer)) return void onMeet(answer)
         child.off("message", onMessage)
         if (answer.ok) resolve(answer.run)
         else fail(answer.message)
@@ -136,8 +138,8 @@ export const openApart = async (tree: string, suite: string, options: HostOption
     throw error
   })
   return {
-    run: async (name, round, turn) => {
-      const run = await ask({ do: "run", case: name, round, inTurns: turn !== undefined }, turn)
+    run: async (name, round, meet) => {
+      const run = await ask({ do: "run", case: name, round, sideBySide: meet !== undefined }, meet)
       if (run === undefined) throw new Error(`${suite}/${name} gave no figure`)
       return run
     },

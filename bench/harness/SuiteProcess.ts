@@ -1,6 +1,6 @@
+import { isMeetAnswer, type MeetAnswer, meetByParent } from "./Barrier.ts"
 import { openHere, type HostAnswer, type HostCommand, type SuiteHost } from "./SuiteHost.ts"
 import { loadSuite } from "./Suites.ts"
-import { type TurnGrant, turnFromParent } from "./Turns.ts"
 
 /** The process behind `openApart`: it holds a suite's stage and runs its cases. */
 
@@ -13,8 +13,8 @@ const obey = async (command: HostCommand): Promise<HostAnswer> => {
   }
   if (host === undefined) throw new Error("the suite is not open")
   if (command.do === "run") {
-    const turn = command.inTurns ? turnFromParent : undefined
-    return { ok: true, run: await host.run(command.case, command.round, turn) }
+    const meet = command.sideBySide ? meetByParent : undefined
+    return { ok: true, run: await host.run(command.case, command.round, meet) }
   }
   await host.leave()
   return { ok: true }
@@ -25,9 +25,9 @@ let isInterrupted = false
 process.on("SIGINT", () => (isInterrupted = true))
 process.once("disconnect", () => process.exit(1))
 
-process.on("message", (command: HostCommand | TurnGrant) => {
+process.on("message", (command: HostCommand | MeetAnswer) => {
   // For the case that waits for it.
-  if ("turn" in command) return
+  if (isMeetAnswer(command)) return
   const answer = (text: HostAnswer): void =>
     void process.send?.(text, () => {
       if (command.do === "leave") process.exit(0)

@@ -155,38 +155,35 @@ export interface CaseDifference {
 
 type Runs = readonly [ones: ReadonlyArray<MeasuredRun>, others: ReadonlyArray<MeasuredRun>]
 
-interface Figure {
-  readonly of: (measured: Part) => number
-  /** of two parts, the one in which the machine was faster has the smaller figure, or the larger */
-  readonly isSmallerFaster: boolean
-}
-
-const cpu: Figure = { of: cpuMicros, isSmallerFaster: true }
-const throughput: Figure = { of: perSecond, isSmallerFaster: false }
+type Figure = (measured: Part) => number
 
 type Test = (runs: Runs, figure: Figure) => Difference | undefined
 
 /**
- * A figure of one side in a round: where it was measured in parts, the mean of the faster half of them. The rest of the
- * machine, and collections of all garbage, only ever make a part slower.
+ * One side's figure over the other's in a round. Where both were measured side by side, in parts: the mean of the middle half
+ * of the parts' ratios, since a collection of all garbage falls into a few parts of one side.
  */
-const figureOf = (run: MeasuredRun, { isSmallerFaster, of }: Figure): number => {
-  const figures = (run.parts ?? []).map(of).filter((figure) => Number.isFinite(figure) && figure > 0)
-  if (figures.length < 2) return of(run)
-  const fastestFirst = figures.toSorted((a, b) => (isSmallerFaster ? a - b : b - a))
-  const faster = fastestFirst.slice(0, Math.ceil(figures.length / 2))
-  return faster.reduce((sum, figure) => sum + figure, 0) / faster.length
+const ratioOf = (one: MeasuredRun, other: MeasuredRun, of: Figure): number => {
+  const logs = (one.parts ?? []).flatMap((part, place) => {
+    const beside = other.parts?.[place]
+    const log = beside === undefined ? Number.NaN : Math.log(of(part) / of(beside))
+    return Number.isFinite(log) ? [log] : []
+  })
+  if (logs.length < 2) return of(one) / of(other)
+  const cut = Math.floor(logs.length / 4)
+  const middle = logs.toSorted((a, b) => a - b).slice(cut, logs.length - cut)
+  return Math.exp(middle.reduce((sum, log) => sum + log, 0) / middle.length)
 }
 
-const inPairs: Test = ([ones, others], figure) =>
+const inPairs: Test = ([ones, others], of) =>
   paired(
     others.flatMap((other, round) => {
       const one = ones[round]
-      return one === undefined ? [] : [figureOf(one, figure) / figureOf(other, figure)]
+      return one === undefined ? [] : [ratioOf(one, other, of)]
     })
   )
 
-const apart: Test = ([ones, others], figure) => unpaired(ones.map(figure.of), others.map(figure.of))
+const apart: Test = ([ones, others], of) => unpaired(ones.map(of), others.map(of))
 
 /** CPU per unit is the steadier figure, and is trusted with most of the chance of a false claim. */
 const cpuWeight = 4
@@ -200,7 +197,9 @@ const differences = (
     const both = runs(name)
     if (both[0].length === 0 || both[1].length === 0) return []
     const cpuMicrosOf = [median(both[0].map(cpuMicros)), median(both[1].map(cpuMicros))] as const
-    return [{ case: name, cpuMicros: cpuMicrosOf, cpu: test(both, cpu), throughput: test(both, throughput) }]
+    return [
+      { case: name, cpuMicros: cpuMicrosOf, cpu: test(both, cpuMicros), throughput: test(both, perSecond) }
+    ]
   })
   const holds = claimed(
     found.flatMap(({ cpu, throughput }) => [

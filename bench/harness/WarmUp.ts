@@ -18,35 +18,44 @@ const together = 3
 /** They agree with as many before them when their CPU per unit differs by no more. */
 const agreement = 0.05
 
-export interface WarmUpOptions extends Pick<CaseContext, "size"> {
-  /** code that has hardly run is slow evenly, so that early windows agree, too; 6 where it is left out */
-  readonly windowsMin?: number
-  /** 24 where it is left out; twice `windowsMin` where that is more */
+/** Windows after which it ends, also where they do not agree. */
+const usualMost = 24
+
+export interface WarmUpOptions extends Pick<CaseContext, "meet" | "size"> {
+  /** units of work before which nothing is looked at: code that has hardly run is slow evenly, so that early windows agree, too */
+  readonly workMin?: number
   readonly windowsMax?: number
 }
 
+const mean = (values: ReadonlyArray<number>): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length
+
+const isSteady = (perUnit: ReadonlyArray<number>): boolean => {
+  if (perUnit.length < 2 * together) return false
+  const before = mean(perUnit.slice(-2 * together, -together))
+  return Math.abs(mean(perUnit.slice(-together)) - before) <= agreement * before
+}
+
 /**
- * Runs short windows of the load until three in a row agree in CPU per unit of work with the three before: code is compiled
- * and buffers are grown by then.
+ * Runs short windows of the load until three in a row agree in CPU per unit of work with the three before, on both sides of a
+ * comparison: code is compiled and buffers are grown by then. A side that is ready goes on for as long as the other one is not.
  */
 export const warmUp = async (
   options: WarmUpOptions,
   window: (millis: number) => Promise<Window>
 ): Promise<WarmUp> => {
+  const { meet, size, windowsMax = usualMost, workMin = 0 } = options
   const millis = sized(options, { tiny: 50, quick: 200, full: 800 })
-  const windowsMin = options.windowsMin ?? 2 * together
-  const windowsMax = options.windowsMax ?? Math.max(2 * windowsMin, 24)
   const startedAt = performance.now()
   const perUnit: Array<number> = []
-  const meanOf = (windows: ReadonlyArray<number>): number =>
-    windows.reduce((sum, one) => sum + one, 0) / windows.length
-  while (perUnit.length < (options.size === "tiny" ? 1 : windowsMax)) {
+  let worked = 0
+  let wasSteady = false
+  const most = size === "tiny" ? 1 : windowsMax
+  do {
     const { cpuMillis, work } = await window(millis)
     perUnit.push(cpuMillis / work)
-    if (perUnit.length < Math.min(windowsMin, windowsMax)) continue
-    const before = meanOf(perUnit.slice(-2 * together, -together))
-    if (Math.abs(meanOf(perUnit.slice(-together)) - before) <= agreement * before)
-      return { isSteady: true, millis: performance.now() - startedAt }
-  }
-  return { isSteady: options.size === "tiny", millis: performance.now() - startedAt }
+    worked += work
+    wasSteady ||= worked >= workMin && isSteady(perUnit)
+  } while (!(await meet(wasSteady || perUnit.length >= most)))
+  return { isSteady: wasSteady || size === "tiny", millis: performance.now() - startedAt }
 }

@@ -44,9 +44,9 @@ const roundsOf = (asked: Asked, suite: BenchSuite): Rounds => {
     : { withinMillis: quickMillis, least: 1, most: 3 }
 }
 
-/** A comparison gains more from many rounds than from long ones. */
+/** The two servers of a comparison share a core, and so have half of the window each. */
 const windowMillisOf = ({ against, size, windowMillis }: Asked): number =>
-  windowMillis ?? (size === "full" ? 4_000 : against === undefined ? 1_500 : 1_200)
+  windowMillis ?? (size === "full" ? 4_000 : against === undefined ? 1_500 : 2_400)
 
 /** The trees that are measured; the run's directory holds their copies. */
 const treesOf = async (asked: Asked, directory: string): Promise<ReadonlyArray<Tree>> => {
@@ -102,11 +102,12 @@ const begin = async (
     settings,
     machine: machine(load),
     sides,
-    cases: cases.map(({ baseline = false, group = "", inTurns = false, name }) => ({
+    cases: cases.map(({ baseline = false, group = "", name, sideBySide = false }) => ({
       name,
       group,
       baseline,
-      inTurns
+      // A tree that is measured by its own bench may not know of the barrier.
+      sideBySide: sideBySide && !trees.some(({ ownBench }) => ownBench)
     })),
     unavailable,
     warnings
@@ -114,11 +115,12 @@ const begin = async (
   return begun
 }
 
-/** Makes what is kept between runs, and for a comparison a copy for each side. */
-const prepare = async (suite: BenchSuite, { settings, size }: Begun, trees: ReadonlyArray<Tree>) => {
-  const copies = trees.length > 1 ? trees.map(({ directory }) => join(directory, ".bench-data")) : []
-  for (const copy of copies) mkdirSync(copy, { recursive: true })
-  return suite.prepare?.({ size, settings, copies, say, signal })
+/** Directories of the sides of a comparison, that their stages keep from round to round. */
+const keptOf = (suite: BenchSuite, trees: ReadonlyArray<Tree>): ReadonlyArray<string> => {
+  const kept =
+    trees.length > 1 ? trees.map(({ directory }) => join(directory, ".bench-kept", suite.name)) : []
+  for (const directory of kept) mkdirSync(directory, { recursive: true })
+  return kept
 }
 
 /** The rounds of a suite; each measurement is stored and shown as it ends. */
@@ -135,7 +137,8 @@ const measure = async (
     (one) => one.begun.suite === suite.name && one.begun.sides.length === sides.length
   )
   const rounds = roundsOf(asked, suite)
-  const prepared = await prepare(suite, begun, trees)
+  const kept = keptOf(suite, trees)
+  const prepared = await suite.prepare?.({ size, settings, kept, say, signal })
   const progress = new Progress({ cases, sides: sides.length, rounds, size, earlier })
   const sideOf = (side: number): string | undefined =>
     sides.length === 1 ? undefined : side === 0 ? "here" : sides[side]
@@ -153,6 +156,7 @@ const measure = async (
         windowMillis,
         settings: prepared?.[side] ?? settings,
         cases,
+        ...(kept[side] === undefined ? {} : { kept: kept[side] }),
         ...(profiles === undefined ? {} : { profiles })
       }),
     onRound: watch.look,

@@ -68,14 +68,14 @@ export const suite: BenchSuite = {
     getCase("Effect on the front (uWS)", "the front (uWS)", {
       ...needsUws,
       compared: "always",
-      inTurns: true
+      sideBySide: true
     }),
-    getCase("Effect on the front (Node)", "the front (Node)", { compared: "full", inTurns: true }),
+    getCase("Effect on the front (Node)", "the front (Node)", { compared: "full", sideBySide: true }),
     getCase("raw Node", "raw Node"),
     getCase("raw uWS", "raw uWS", needsUws),
     postCase("raw uWS", "raw uWS", { ...needsUws, baseline: true }),
-    postCase("hot route (uWS)", "the front (uWS)", { ...needsUws, compared: "always", inTurns: true }),
-    postCase("hot route (Node)", "the front (Node)", { compared: "full", inTurns: true }),
+    postCase("hot route (uWS)", "the front (uWS)", { ...needsUws, compared: "always", sideBySide: true }),
+    postCase("hot route (Node)", "the front (Node)", { compared: "full", sideBySide: true }),
     postCase("raw Node", "raw Node")
   ]
 }

@@ -53,9 +53,9 @@ const addressOf = ({ adminKey, dataDir, pid, url }: ServerProcess): ServerAddres
 })
 
 /** One server for all cases, except in a full run, whose cases each have a fresh one. */
-export const stage = async ({ cases, directory, size }: StageContext): Promise<Stage<Given>> => {
+export const stage = async ({ cases, directory, kept, size }: StageContext): Promise<Stage<Given>> => {
   const isNeeded = size !== "full" && cases.some((name) => !name.startsWith("raw"))
-  const server = isNeeded ? await startIn(directory) : undefined
+  const server = isNeeded ? await startIn(kept ?? directory) : undefined
   return {
     given: { server: server === undefined ? undefined : addressOf(server) },
     leave: async () => server?.dispose()

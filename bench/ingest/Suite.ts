@@ -20,7 +20,7 @@ export const suite: BenchSuite<Given> = {
       name: "durable",
       group: "accept",
       compared: "always",
-      inTurns: true,
+      sideBySide: true,
       run: durableAccepts({ drains: false })
     },
     {
@@ -34,14 +34,14 @@ export const suite: BenchSuite<Given> = {
       group: "present",
       baseline: true,
       compared: "full",
-      inTurns: true,
+      sideBySide: true,
       run: acceptsBeside(6_000)
     },
     {
       name: "600,000 people present",
       group: "present",
       compared: "full",
-      inTurns: true,
+      sideBySide: true,
       run: acceptsBeside(600_000)
     },
     { name: "to ClickHouse", group: "drain", compared: "full", run: acceptAndDrain },

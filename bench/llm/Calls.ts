@@ -1,6 +1,6 @@
 import { closedLoop } from "#bench/harness/ClosedLoop.ts"
 import { startLoad } from "#bench/harness/HttpLoad.ts"
-import { grownIn, metered, meteredInTurns } from "#bench/harness/Meter.ts"
+import { grownIn, metered, meteredInParts } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
 import { type CaseContext, type Measurement, type Size, sized } from "#bench/harness/Suite.ts"
 import { warmUp } from "#bench/harness/WarmUp.ts"
@@ -74,6 +74,12 @@ export const streamedCalls = (name: TargetName) =>
     }
   })
 
+/** A fresh server compiles for its first 12,000 calls; with the flags of a comparison for its first 4,000. */
+const warmUpOfOurs = (context: Context) => ({
+  workMin: context.parts > 1 ? 5_000 : sized(context, { tiny: 1, quick: 8_000, full: 12_000 }),
+  windowsMax: sized(context, { tiny: 1, quick: 60, full: 24 })
+})
+
 /** Plain calls, each connection as soon as it has its answer. */
 export const mostCalls = (name: TargetName) =>
   at(name, async (target, context) => {
@@ -90,8 +96,7 @@ export const mostCalls = (name: TargetName) =>
         pid: target.pid,
         load,
         status: "200",
-        // A fresh server compiles for its first 12,000 calls.
-        ...(name === "ours" ? { windowsMin: sized(context, { tiny: 1, quick: 10, full: 12 }) } : {})
+        ...(name === "ours" ? { warmUp: warmUpOfOurs(context) } : {})
       })
     } finally {
       await load.stop()
@@ -129,18 +134,15 @@ export const runningStreams = (sizes: Readonly<Record<Size, Streams>>) => (name:
     })
     await calls.ready()
     const pieces = async (): Promise<number> => (await calls.progress()).pieces
-    // The answers end: they have to last for the windows of both sides.
+    // The answers end: they have to last for the window.
     const { chunks, everyMillis } = shapes[model]
-    const windowMillis = Math.min(
-      context.windowMillis,
-      chunks * everyMillis * (context.parts > 1 ? 0.25 : 0.5)
-    )
+    const windowMillis = Math.min(context.windowMillis, chunks * everyMillis * 0.5)
     await warmUp({ ...context, windowsMax: 2 }, async (millis) => {
       const cpu = cpuMillis(target.pid)
       const { work } = await grownIn(millis, pieces)
       return { work, cpuMillis: cpuMillis(target.pid) - cpu }
     })
-    const { elapsedMillis, parts, use, work } = await meteredInTurns(
+    const { elapsedMillis, parts, use, work } = await meteredInParts(
       { ...context, windowMillis },
       target.pid,
       (millis) => grownIn(millis, pieces)

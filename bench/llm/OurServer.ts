@@ -33,9 +33,10 @@ const changed = async (
   return answer
 }
 
-/** Alone on the server's core; its stores on the clients'. */
-export const startOurs = async (upstreamPort: number): Promise<OurServer> => {
+/** Alone on the server's core; its stores on the clients'. On a new data directory, if none is given. */
+export const startOurs = async (upstreamPort: number, dataDir?: string): Promise<OurServer> => {
   const server = await startServer({
+    ...(dataDir === undefined ? {} : { dataDir }),
     env: { UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}/api/v1`, ...probed() }
   })
   try {

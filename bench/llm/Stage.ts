@@ -36,6 +36,12 @@ const warm = async (target: Target): Promise<void> => {
   })
 }
 
+/** Names of the cases that warm their target by themselves, with plain calls alone, end so. */
+export const mostShort = "most"
+
+const hasStreams = ({ cases, size }: StageContext): boolean =>
+  size !== "tiny" && cases.some((name) => !name.endsWith(`(${mostShort})`))
+
 /** Targets that a case of those that will run asks; each case's name begins with its target's. */
 const wanted = ({ cases }: StageContext): ReadonlyArray<TargetName> => {
   const names = ["direct", "raw pipe", "ours", "Portkey"] as const
@@ -52,9 +58,9 @@ export const stage = async (context: StageContext): Promise<Stage<Given>> => {
     await upstream.stop()
   }
   try {
-    for (const name of wanted(context)) started.push(await startTarget(name, upstream))
+    for (const name of wanted(context)) started.push(await startTarget(name, upstream, context.kept))
     const targets = started.map(({ target }) => target)
-    if (context.size !== "tiny") for (const target of targets) await warm(target)
+    if (hasStreams(context)) for (const target of targets) await warm(target)
     return { given: { targets }, leave }
   } catch (error) {
     await leave()

@@ -3,7 +3,7 @@ import { crowded, flowing, mostCalls, plainCallsAt, runningStreams, streamedCall
 import { idleStreams, slowReaders } from "./Crowds.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import { unavailablePortkey } from "./Portkey.ts"
-import { type Given, stage } from "./Stage.ts"
+import { type Given, mostShort, stage } from "./Stage.ts"
 import type { TargetName } from "./Targets.ts"
 
 type Run = (name: TargetName) => BenchCase<Given>["run"]
@@ -17,7 +17,7 @@ const group = (
   short: string,
   run: Run,
   targets: ReadonlyArray<TargetName>,
-  quick: "compared in turns" | undefined = undefined
+  quick: "compared side by side" | undefined = undefined
 ): ReadonlyArray<BenchCase<Given>> =>
   targets.map((target) => ({
     name: `${target} (${short})`,
@@ -25,7 +25,7 @@ const group = (
     baseline: target === "raw pipe",
     unavailable: target === "Portkey" ? unavailablePortkey : unavailableUws,
     ...(target === "ours"
-      ? { compared: quick === undefined ? "full" : "always", inTurns: quick !== undefined }
+      ? { compared: quick === undefined ? "full" : "always", sideBySide: quick !== undefined }
       : {}),
     run: run(target)
   }))
@@ -50,7 +50,7 @@ export const suite: BenchSuite<Given> = {
     ...group("plain calls, 50/s", "plain", plainCallsAt(50), all),
     ...fullOnly(group("plain calls, 1,000/s", "busy", plainCallsAt(1_000), all)),
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
-    ...group("plain calls, the most", "most", mostCalls, all, "compared in turns"),
+    ...group("plain calls, the most", mostShort, mostCalls, all, "compared side by side"),
     ...group("pieces of 50 running streams", "pieces", runningStreams(flowing), all),
     ...fullOnly(group("pieces of 2,000 streams, 50,000/s", "crowd", runningStreams(crowded), through)),
     ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),

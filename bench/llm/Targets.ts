@@ -45,15 +45,19 @@ const ofOurs = ({ adminKey, key, url }: OurServer): Partial<Target> => ({
   ledger: { url, adminKey }
 })
 
-/** Starts a target in front of the upstream, alone on its core. */
-export const startTarget = async (name: TargetName, upstream: ForkedServer): Promise<StartedTarget> => {
+/** Starts a target in front of the upstream, alone on its core; ours on a data directory of its own where one is given. */
+export const startTarget = async (
+  name: TargetName,
+  upstream: ForkedServer,
+  dataDir?: string
+): Promise<StartedTarget> => {
   const { port } = upstream
   if (name === "direct") return started(name, port, { ...upstream, stop: async () => undefined })
   if (name === "raw pipe")
     return started(name, port, await forkServer(here("RawPipe.ts"), serverCore, [String(port)]))
   if (name === "Portkey")
     return started(name, port, await startPortkey(), { path: portkeyPath, headers: portkeyHeaders(port) })
-  const ours = await startOurs(port)
+  const ours = await startOurs(port, dataDir)
   return started(name, port, ours, ofOurs(ours))
 }
 

@@ -21,7 +21,13 @@ export const suite: BenchSuite<Given> = {
     { name: "nodemailer's pool", group: handing, baseline: true, run: pooled },
     { name: "through the server", group: handing, compared: "always", run: throughServer },
     { name: "bare transactions", group: accepting, baseline: true, run: bareRows },
-    { name: "POST /send for tomorrow", group: accepting, compared: "always", inTurns: true, run: accepted },
+    {
+      name: "POST /send for tomorrow",
+      group: accepting,
+      compared: "always",
+      sideBySide: true,
+      run: accepted
+    },
     { name: "wait, and go on after a restart", group: waiting, compared: "full", run: restarted }
   ]
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { join } from "node:path"
 import { clientCore, move, serverCore } from "#bench/harness/Cores.ts"
 import { collectGarbage, probed } from "#bench/harness/Meter.ts"
@@ -55,7 +56,8 @@ const makeUser = async (
   key: string,
   index: number
 ): Promise<ReadonlyArray<string>> => {
-  const profile = { email: `bench-${index}@example.com`, name: "Bench" }
+  // A kept data directory has those of earlier servers.
+  const profile = { email: `bench-${index}-${randomUUID()}@example.com`, name: "Bench" }
   const user = textAt(await made(server, "admin/users", { key, json: profile }), "id")
   await made(server, "credits/topups", {
     key,
@@ -81,11 +83,12 @@ const spread = (server: ServerProcess): void => {
   move(server.pid(), serverCore)
 }
 
-/** The real server with its stores, billing and logging, and keys for so many sessions. */
-export const startOurs = async (sessions: number): Promise<SocketServer> => {
+/** The real server with its stores, billing and logging, and keys for so many sessions; on a new data directory, if none is given. */
+export const startOurs = async (sessions: number, dataDir?: string): Promise<SocketServer> => {
   const upstream: ForkedServer = await forkServer(scripted, clientCore)
   try {
     const server = await startServer({
+      ...(dataDir === undefined ? {} : { dataDir }),
       env: {
         UPSTREAM_URL: `http://127.0.0.1:${upstream.port}/api/v1`,
         ...probed()

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { metered } from "#bench/harness/Meter.ts"
 import { residentMiB } from "#bench/harness/ProcessUse.ts"
-import { type Size, sized } from "#bench/harness/Suite.ts"
+import { type CaseContext, sized } from "#bench/harness/Suite.ts"
 import { slabBytes, tcpBufferBytes } from "./KernelMemory.ts"
 import { type ServerName, staged } from "./Stages.ts"
 
-const sessionsOf = (size: Size): number => sized({ size }, { tiny: 24, quick: 3_000, full: 19_000 })
+const sessionsOf = (context: CaseContext): number => sized(context, { tiny: 24, quick: 3_000, full: 19_000 })
 
 /**
  * As many sessions as a process of 20,000 files can have, attached as fast as they come and then idle: the memory each
@@ -14,7 +14,7 @@ const sessionsOf = (size: Size): number => sized({ size }, { tiny: 24, quick: 3_
  */
 export const idleSockets = (name: ServerName) =>
   staged(name, sessionsOf, async ({ context, load, server }) => {
-    const sessions = sessionsOf(context.size)
+    const sessions = sessionsOf(context)
     const sockets = load(sessions)
     await sockets.progress()
     const used = await server.collectGarbage()

@@ -1,8 +1,8 @@
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
-import { type Size, sized } from "#bench/harness/Suite.ts"
+import { type CaseContext, sized } from "#bench/harness/Suite.ts"
 import { staged } from "./Stages.ts"
 
-const sessionsOf = (size: Size): number => sized({ size }, { tiny: 24, quick: 3_000, full: 19_000 })
+const sessionsOf = (context: CaseContext): number => sized(context, { tiny: 24, quick: 3_000, full: 19_000 })
 
 /**
  * `kill -9` of a server with sessions that are idle, in the middle of an answer, or waiting for their client's tools;
@@ -10,7 +10,7 @@ const sessionsOf = (size: Size): number => sized({ size }, { tiny: 24, quick: 3_
  * to its end with every piece of its answer once and in order, and no call asked for under another id.
  */
 export const resumeStorm = staged("ours", sessionsOf, async ({ context, load, server }) => {
-  const sessions = sessionsOf(context.size)
+  const sessions = sessionsOf(context)
   const half = sized(context, { tiny: 4, quick: 200, full: 500 })
   const sockets = load(sessions)
   sockets.tell({ do: "attach" })

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { startMeter } from "#bench/harness/Meter.ts"
 import { residentMiB } from "#bench/harness/ProcessUse.ts"
-import { type Size, sized } from "#bench/harness/Suite.ts"
+import { type CaseContext, sized } from "#bench/harness/Suite.ts"
 import { staged } from "./Stages.ts"
 
-const crowdOf = (size: Size): number => sized({ size }, { tiny: 2, full: 20 })
-const othersOf = (size: Size): number => sized({ size }, { tiny: 6, full: 200 })
+const crowdOf = (context: CaseContext): number => sized(context, { tiny: 2, full: 20 })
+const othersOf = (context: CaseContext): number => sized(context, { tiny: 6, full: 200 })
 
 /**
  * A crowd whose tools print 8 MiB each within 4 s, echoed to them by the server. With `reads` false they read nothing
@@ -15,9 +15,9 @@ const othersOf = (size: Size): number => sized({ size }, { tiny: 6, full: 200 })
 export const slowReaders = (reads: boolean) =>
   staged(
     "ours",
-    (size) => crowdOf(size) + othersOf(size),
+    (context) => crowdOf(context) + othersOf(context),
     async ({ context, load, server }) => {
-      const [crowdCount, othersCount] = [crowdOf(context.size), othersOf(context.size)]
+      const [crowdCount, othersCount] = [crowdOf(context), othersOf(context)]
       const isTiny = context.size === "tiny"
       const [crowd, others] = [load(crowdCount), load(othersCount)]
       crowd.tell({ do: "attach" })

@@ -3,7 +3,6 @@ import {
   type Stage as BenchStage,
   type CaseContext,
   type Measurement,
-  type Size,
   sized,
   type StageContext
 } from "#bench/harness/Suite.ts"
@@ -21,7 +20,12 @@ export interface Stage {
   readonly context: CaseContext
 }
 
-const warmSessions = (context: CaseContext): number => sized(context, { tiny: 0, quick: 500, full: 1_000 })
+/** The two servers of a comparison are on one core, and share the sessions that it is busy with. */
+export const ofEach = ({ parts }: CaseContext, sessions: number): number =>
+  parts > 1 ? Math.ceil(sessions / 2) : sessions
+
+const warmSessions = (context: CaseContext): number =>
+  ofEach(context, sized(context, { tiny: 0, quick: 500, full: 1_000 }))
 
 /** Code is compiled and pools are there before anything is looked at. */
 const warm = async (start: Stage["load"], context: CaseContext): Promise<void> => {
@@ -56,15 +60,24 @@ export const stage = async ({ size }: StageContext): Promise<BenchStage<undefine
   return { given: undefined, leave }
 }
 
-/** Runs a case with a server that has keys for so many sessions and has only been warmed. */
+/**
+ * Runs a case with a server that has keys for so many sessions and has only been warmed. With `keeps`, a comparison's server has
+ * the data of earlier rounds, and so the sessions that they left.
+ */
 export const staged =
-  (name: ServerName, sessions: (size: Size) => number, measure: (stage: Stage) => Promise<Measurement>) =>
+  (
+    name: ServerName,
+    sessions: (context: CaseContext) => number,
+    measure: (stage: Stage) => Promise<Measurement>,
+    keeps = false
+  ) =>
   async (context: CaseContext): Promise<Measurement> => {
     const { size } = context
     const lent = name === "ours" ? shared : undefined
     // Every load rounds its keys up.
-    const wanted = sessions(size) + warmSessions(context) + 2 * sessionsPerKey
-    const server = lent ?? (await (name === "ours" ? startOurs(wanted) : startRaw()))
+    const wanted = sessions(context) + warmSessions(context) + 2 * sessionsPerKey
+    const server =
+      lent ?? (await (name === "ours" ? startOurs(wanted, keeps ? context.kept : undefined) : startRaw()))
     const loads: Array<SocketLoad> = []
     const load = (count: number): SocketLoad => {
       const { path, port } = server

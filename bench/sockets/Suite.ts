@@ -8,7 +8,7 @@ import { tokenLatency } from "./TokenLatency.ts"
 
 const servers: ReadonlyArray<ServerName> = ["raw uWebSockets.js", "ours"]
 const role = (name: ServerName, compared: "always" | "full"): Partial<BenchCase<undefined>> =>
-  name === "ours" ? { compared, inTurns: compared === "always" } : { baseline: true }
+  name === "ours" ? { compared, sideBySide: compared === "always" } : { baseline: true }
 
 export const suite: BenchSuite<undefined> = {
   name: "sockets",

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises"
 import { type ClickHouseClient, createClient } from "@clickhouse/client"
-import { meteredInTurns } from "#bench/harness/Meter.ts"
+import { meteredInParts } from "#bench/harness/Meter.ts"
 import { cpuMillis } from "#bench/harness/ProcessUse.ts"
 import { type CaseContext, latencyOf, type Measurement } from "#bench/harness/Suite.ts"
 import { warmUp } from "#bench/harness/WarmUp.ts"
@@ -68,7 +68,7 @@ export const measure = async <Answer>(
       const { length } = await window(millis / 2, 1)
       return { work: length, cpuMillis: cpu() - before }
     })
-    const measured = await meteredInTurns(longer(context), target.pid, async (forMillis) => {
+    const measured = await meteredInParts(longer(context), target.pid, async (forMillis) => {
       const before = cpuMillis(target.storePid)
       const asked = await window(forMillis, Math.ceil(askedLeast / context.parts))
       return {

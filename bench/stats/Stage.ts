@@ -54,8 +54,9 @@ const schemaOf = (tree: string): number =>
   ).length
 
 /** The tree that fills the data: of the two of a comparison the one with the older schema, which both can open. */
-const fillingTree = ({ copies }: PrepareContext): string =>
-  copies.map((copy) => dirname(copy)).toSorted((a, b) => schemaOf(a) - schemaOf(b))[0] ?? root
+const fillingTree = ({ kept }: PrepareContext): string =>
+  kept.map((directory) => dirname(dirname(directory))).toSorted((a, b) => schemaOf(a) - schemaOf(b))[0] ??
+  root
 
 /** Data kept between runs; by default where git does not look. */
 const keptIn = ({ settings }: PrepareContext, tree: string): string => {
@@ -89,7 +90,7 @@ const fill = (
 
 /** Fills the kept data where it is missing or ended too long ago, and copies it for each side of a comparison. */
 export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Settings>> => {
-  const { copies, say, settings, signal, size } = context
+  const { kept, say, settings, signal, size } = context
   if (size === "tiny") return [settings]
   const tree = fillingTree(context)
   const data = keptIn(context, tree)
@@ -106,8 +107,8 @@ export const prepare = async (context: PrepareContext): Promise<ReadonlyArray<Se
     say(`Filled in ${Math.round((performance.now() - startedAt) / 1000)} s`)
   }
   // With owners: the embedded Postgres runs as an account of its own.
-  for (const copy of copies) await needProgram("cp", ["-a", `${data}/.`, copy], { cwd: data, signal })
-  return copies.length === 0 ? [{ ...settings, data }] : copies.map((copy) => ({ ...settings, data: copy }))
+  for (const copy of kept) await needProgram("cp", ["-a", `${data}/.`, copy], { cwd: data, signal })
+  return kept.length === 0 ? [{ ...settings, data }] : kept.map((copy) => ({ ...settings, data: copy }))
 }
 
 const givenOf = async (merged: FilledServer, apart: FilledServer): Promise<Targets> => {

@@ -50,7 +50,7 @@ const asked = (
     name,
     group: whose === "empty" ? name : group,
     compared: "full",
-    inTurns: true,
+    sideBySide: true,
     ...more,
     run: (context) => {
       const target = of(context.given)

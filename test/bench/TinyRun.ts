@@ -20,11 +20,11 @@ export const runTiny = async (suite: BenchSuite, options: TinyOptions): Promise<
   const windowMillis = 200
   const { cases, unavailable } = await choose(suite, { patterns, size, isComparison: sides > 1 })
   const names = cases.map(({ name }) => name)
-  const stored = cases.map(({ baseline = false, group = "", inTurns = false, name }) => ({
+  const stored = cases.map(({ baseline = false, group = "", sideBySide = false, name }) => ({
     name,
     group,
     baseline,
-    inTurns
+    sideBySide
   }))
   const ran: Array<Ran> = []
   await runPlan({
