@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, realpathSync } from "node:fs"
+import { randomUUID } from "node:crypto"
+import { mkdirSync, realpathSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { alikeFlags } from "./AlikeFlags.ts"
@@ -207,10 +208,11 @@ const runSuite = async (run: Run, { name, patterns }: Asked["suites"][number]): 
 const run = async (asked: Asked): Promise<void> => {
   const load = loadNow()
   // Long enough to be in no other process's environment, and resolved: /tmp may be a link.
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), "signalbox-bench-run-")))
+  const directory = join(realpathSync(tmpdir()), `signalbox-bench-run-${randomUUID()}`)
   const reaper = startReaper(directory)
   try {
-    mkdirSync(join(directory, "tmp"))
+    // Once the reaper is there: a run that is killed before it leaves nothing.
+    mkdirSync(join(directory, "tmp"), { recursive: true, mode: 0o700 })
     process.env["TMPDIR"] = join(directory, "tmp")
     process.env["BENCH_PROBE"] = join(directory, "probes")
     const trees = await treesOf(asked, directory)

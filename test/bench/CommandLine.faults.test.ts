@@ -169,6 +169,19 @@ describe("the command line of the bench", () => {
     }
   )
 
+  it("leaves nothing behind where it is killed as soon as its directory is there", slow, async () => {
+    const entries = (): ReadonlyArray<string> => readdirSync(directory).filter((name) => name !== "results")
+    for (let kill = 0; kill < 3; kill++) {
+      const { child, code, output } = bench("http", "GET raw Node", "--quick")
+      const deadline = Date.now() + untilMillis
+      // Without a pause: the instant after would be too late.
+      while (entries().length === 0) assert.isBelow(Date.now(), deadline, output())
+      child.kill("SIGKILL")
+      await code
+      await until("the run's directory is removed", () => entries().length === 0)
+    }
+  })
+
   it("ends at once when it is interrupted a second time", slow, async () => {
     const { child, output } = bench("ingest", "durable", "--quick", "--seconds", "60")
     // Not its "close": the reaper has its stderr.
