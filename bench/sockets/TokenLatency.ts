@@ -12,7 +12,8 @@ export const tokenLatency = (name: ServerName) => staged(name, sessionsOf, measu
 const measure = async ({ context, load, server }: Stage): Promise<Measurement> => {
   const count = sessionsOf(context)
   const isTiny = context.size === "tiny"
-  const windowMillis = isTiny ? 300 : 2 * context.windowMillis
+  // A comparison has half of the sessions a side.
+  const windowMillis = isTiny ? 300 : (context.parts > 1 ? 3 : 2) * context.windowMillis
   const spreadMillis = sized(context, { tiny: 50, quick: 1_000, full: 3_000 })
   // Prompts that begin cost far more than pieces that follow. What they left waiting, and the collection of garbage that they
   // bring about, belong to the start.
