@@ -36,11 +36,11 @@ const warm = async (target: Target): Promise<void> => {
   })
 }
 
-/** Names of the cases that warm their target by themselves, with plain calls alone, end so. */
-export const mostShort = "most"
+/** Cases that warm their target by themselves, named so after it. */
+export const selfWarming = "most"
 
-const hasStreams = ({ cases, size }: StageContext): boolean =>
-  size !== "tiny" && cases.some((name) => !name.endsWith(`(${mostShort})`))
+const needsWarmTargets = ({ cases, size }: StageContext): boolean =>
+  size !== "tiny" && cases.some((name) => !name.endsWith(`(${selfWarming})`))
 
 /** Targets that a case of those that will run asks; each case's name begins with its target's. */
 const wanted = ({ cases }: StageContext): ReadonlyArray<TargetName> => {
@@ -60,7 +60,7 @@ export const stage = async (context: StageContext): Promise<Stage<Given>> => {
   try {
     for (const name of wanted(context)) started.push(await startTarget(name, upstream, context.kept))
     const targets = started.map(({ target }) => target)
-    if (hasStreams(context)) for (const target of targets) await warm(target)
+    if (needsWarmTargets(context)) for (const target of targets) await warm(target)
     return { given: { targets }, leave }
   } catch (error) {
     await leave()

@@ -3,7 +3,7 @@ import { crowded, flowing, mostCalls, plainCallsAt, runningStreams, streamedCall
 import { idleStreams, slowReaders } from "./Crowds.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import { unavailablePortkey } from "./Portkey.ts"
-import { type Given, mostShort, stage } from "./Stage.ts"
+import { type Given, selfWarming, stage } from "./Stage.ts"
 import type { TargetName } from "./Targets.ts"
 
 type Run = (name: TargetName) => BenchCase<Given>["run"]
@@ -50,7 +50,7 @@ export const suite: BenchSuite<Given> = {
     ...group("plain calls, 50/s", "plain", plainCallsAt(50), all),
     ...fullOnly(group("plain calls, 1,000/s", "busy", plainCallsAt(1_000), all)),
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
-    ...group("plain calls, the most", mostShort, mostCalls, all, "compared side by side"),
+    ...group("plain calls, the most", selfWarming, mostCalls, all, "compared side by side"),
     ...group("pieces of 50 running streams", "pieces", runningStreams(flowing), all),
     ...fullOnly(group("pieces of 2,000 streams, 50,000/s", "crowd", runningStreams(crowded), through)),
     ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),
