@@ -109,16 +109,19 @@ export interface Claim {
 
 /**
  * The differences that are outside the noise when they are tested together (Holm's method, weighted): the chance that
- * any of them is claimed falsely stays below `falseClaimChance`.
+ * any of them is claimed falsely stays below `chance`.
  */
-export const claimed = (claims: ReadonlyArray<Claim>): ReadonlyArray<boolean> => {
+export const claimed = (
+  claims: ReadonlyArray<Claim>,
+  chance: number = falseClaimChance
+): ReadonlyArray<boolean> => {
   const order = claims
     .map((claim, index) => ({ ...claim, index }))
     .toSorted((a, b) => a.p / a.weight - b.p / b.weight)
   const holds = new Set<number>()
   let weightLeft = claims.reduce((sum, { weight }) => sum + weight, 0)
   for (const { index, p, weight } of order) {
-    if (p > (falseClaimChance * weight) / weightLeft) break
+    if (p > (chance * weight) / weightLeft) break
     holds.add(index)
     weightLeft -= weight
   }

@@ -26,9 +26,11 @@ export class Progress {
   /** of the latest run of each case */
   private readonly tookMillis = new Map<string, number>()
   private done = 0
+  private rounds: Rounds
 
   constructor(options: ProgressOptions) {
     this.options = options
+    this.rounds = options.rounds
     for (const { begun, ran } of options.earlier) {
       if (begun.size === options.size) for (const one of ran) this.tookMillis.set(one.case, one.tookMillis)
     }
@@ -36,9 +38,14 @@ export class Progress {
 
   /** "round 2 of 5  ours (most)  3:20 left" */
   line(benchCase: string, round: number, side: string | undefined): string {
-    const { rounds } = this.options
+    const { rounds } = this
     const of = "count" in rounds ? ` of ${rounds.count}` : ""
     return `round ${round + 1}${of}  ${benchCase}${side === undefined ? "" : ` (${side})`}  ${clock(this.leftMillis())} left`
+  }
+
+  /** there are so many rounds now */
+  goesOnTo(count: number): void {
+    this.rounds = { count }
   }
 
   ran(one: Ran): void {
@@ -47,7 +54,8 @@ export class Progress {
   }
 
   private leftMillis(): number {
-    const { cases, rounds, sides, size } = this.options
+    const { rounds } = this
+    const { cases, sides, size } = this.options
     const took = cases.map((name) => this.tookMillis.get(name) ?? usualMillis[size])
     const roundMillis = took.reduce((sum, one) => sum + one, 0) * sides
     const sinceMillis = performance.now() - this.startedAt

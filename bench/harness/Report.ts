@@ -88,7 +88,8 @@ const verdict = ({ cpu, cpuDiffers, throughput, throughputDiffers }: CaseDiffere
 const ofDifferences = (
   found: ReadonlyArray<CaseDifference>,
   [one, other]: readonly [string, string],
-  test: string
+  test: string,
+  looksTwice = false
 ): ReadonlyArray<string> => {
   const head = [
     "case",
@@ -120,7 +121,7 @@ const ofDifferences = (
   return [
     ...aligned([head, ...rows]),
     `${test} on the logarithm of CPU per unit and of throughput; differences up to 1 % count as none; all together, ` +
-      `a difference is claimed by chance in ${falseClaimChance * 100} % of runs (Holm)`
+      `a difference is claimed by chance in ${falseClaimChance * 100} % of runs (Holm${looksTwice ? "; half of it at a first look, half after as many rounds again" : ""})`
   ]
 }
 
@@ -191,7 +192,12 @@ export const table = (stored: StoredRun): string => {
       ? ["Nothing was measured."]
       : other === undefined
         ? [...ofCases(stored), ...ofUse(stored)]
-        : ofDifferences(differencesOf(stored), ["here", other], "Paired Student's t-test, round by round,")
+        : ofDifferences(
+            differencesOf(stored),
+            ["here", other],
+            "Paired Student's t-test, round by round,",
+            begun.looksTwice
+          )
   return [
     heading(stored),
     ...body,

@@ -27,6 +27,8 @@ export interface Plan {
   readonly onStart?: (benchCase: string, round: number, side: number) => void
   readonly onRan: (ran: Ran) => void
   readonly onRound?: (round: number) => void
+  /** asked once, after so many rounds: whether as many again follow */
+  readonly isOpen?: (rounds: number) => boolean
   /** ends the run as soon as it fires; nothing is left in an orderly way then */
   readonly signal?: AbortSignal
 }
@@ -182,11 +184,15 @@ export const runPlan = async (plan: Plan): Promise<void> => {
   const startedAt = performance.now()
   const isOn = (done: number): boolean => goesOn(plan.rounds, done, performance.now() - startedAt)
   const rounds = async (hosts?: ReadonlyArray<SuiteHost>): Promise<void> => {
-    for (let round = 0; isOn(round); round++) {
+    const runNext = async (round: number): Promise<void> => {
       plan.onRound?.(round)
       if (hosts === undefined) await withHosts(plan, (own) => runRound(plan, own, round))
       else await runRound(plan, hosts, round)
     }
+    let done = 0
+    while (isOn(done)) await runNext(done++)
+    const most = plan.isOpen?.(done) === true ? 2 * done : done
+    while (done < most) await runNext(done++)
   }
   await (plan.sides === 1 ? withHosts(plan, rounds) : rounds())
 }

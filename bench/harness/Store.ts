@@ -5,7 +5,8 @@ import type { Measurement, Settings, Size } from "./Suite.ts"
 
 /**
  * Results: a file of JSON lines for each run, `<results>/<run>.ndjson`. The first line says what is run, each further
- * one is a measurement, written as it ends, and the last one says how the run ended. A run that was killed lacks it.
+ * one is a measurement, written as it ends, or tells of the first look of a comparison; the last one says how the run
+ * ended. A run that was killed lacks it.
  */
 export interface Begun {
   readonly kind: "begun"
@@ -22,6 +23,8 @@ export interface Begun {
   /** commits that are measured: one, or two with `--against` */
   readonly sides: ReadonlyArray<string>
   readonly cases: ReadonlyArray<StoredCase>
+  /** a comparison that its first rounds leave open gets as many again; each of the two looks has half the chance of a false claim */
+  readonly looksTwice?: boolean
   readonly unavailable: ReadonlyArray<{ readonly case: string; readonly reason: string }>
   /** doubts that there were before the first round; runs from before 2026-12 have them at their end */
   readonly warnings?: ReadonlyArray<string>
@@ -54,6 +57,12 @@ export interface Ran {
   readonly measured: MeasuredRun
 }
 
+/** So many rounds left a comparison open: it gets as many again. */
+export interface LeftOpen {
+  readonly kind: "left open"
+  readonly rounds: number
+}
+
 export interface Ended {
   readonly kind: "ended"
   readonly at: string
@@ -62,9 +71,12 @@ export interface Ended {
   readonly warnings: ReadonlyArray<string>
 }
 
+type Line = Begun | Ran | LeftOpen | Ended
+
 export interface StoredRun {
   readonly begun: Begun
   readonly ran: ReadonlyArray<Ran>
+  readonly leftOpen: LeftOpen | undefined
   /** undefined where the run was killed, or still runs */
   readonly ended: Ended | undefined
 }
@@ -85,17 +97,17 @@ export const runName = (directory: string, suite: string, at: Date, commit: stri
 }
 
 /** Appends one line; whole, or torn at the end of the file where the machine itself stops. */
-export const append = (directory: string, run: string, line: Begun | Ran | Ended): string => {
+export const append = (directory: string, run: string, line: Line): string => {
   mkdirSync(directory, { recursive: true })
   const file = join(directory, `${run}.ndjson`)
   appendFileSync(file, `${JSON.stringify(line)}\n`)
   return file
 }
 
-const parsed = (line: string): ReadonlyArray<Begun | Ran | Ended> => {
+const parsed = (line: string): ReadonlyArray<Line> => {
   if (line === "") return []
   try {
-    return [JSON.parse(line) as Begun | Ran | Ended]
+    return [JSON.parse(line) as Line]
   } catch (error) {
     // Torn: the lines before it are whole.
     if (error instanceof SyntaxError) return []
@@ -110,6 +122,7 @@ const readFile = (file: string): StoredRun | undefined => {
   return {
     begun,
     ran: lines.filter((line) => line.kind === "ran"),
+    leftOpen: lines.find((line) => line.kind === "left open"),
     ended: lines.find((line) => line.kind === "ended")
   }
 }

@@ -1,4 +1,4 @@
-import { claimed, type Difference, paired, unpaired } from "./Paired.ts"
+import { claimed, type Difference, falseClaimChance, paired, unpaired } from "./Paired.ts"
 import type { Part } from "./Suite.ts"
 import type { MeasuredRun, StoredCase, StoredRun } from "./Store.ts"
 
@@ -191,7 +191,8 @@ const cpuWeight = 4
 const differences = (
   names: ReadonlyArray<string>,
   runs: (name: string) => Runs,
-  test: Test
+  test: Test,
+  chance: number = falseClaimChance
 ): ReadonlyArray<CaseDifference> => {
   const found = names.flatMap((name) => {
     const both = runs(name)
@@ -205,7 +206,8 @@ const differences = (
     found.flatMap(({ cpu, throughput }) => [
       { p: cpu?.p ?? 1, weight: cpuWeight },
       { p: throughput?.p ?? 1, weight: 1 }
-    ])
+    ]),
+    chance
   )
   return found.map((one, index) => ({
     ...one,
@@ -214,12 +216,38 @@ const differences = (
   }))
 }
 
-/** Of a run with `--against`: this tree's figures over the other's, by the paired test. */
-export const differencesOf = (stored: StoredRun): ReadonlyArray<CaseDifference> =>
+/** By the first so many rounds. */
+const differencesWithin = (stored: StoredRun, rounds: number): ReadonlyArray<CaseDifference> =>
   differences(
     stored.begun.cases.map(({ name }) => name),
-    (name) => [runsOf(stored, name, 0), runsOf(stored, name, 1)],
-    inPairs
+    (name) => [runsOf(stored, name, 0).slice(0, rounds), runsOf(stored, name, 1).slice(0, rounds)],
+    inPairs,
+    stored.begun.looksTwice === true ? falseClaimChance / 2 : falseClaimChance
+  )
+
+/**
+ * Of a run with `--against`: this tree's figures over the other's, by the paired test. Where the first look left it open,
+ * a difference holds that was claimed at either look.
+ */
+export const differencesOf = (stored: StoredRun): ReadonlyArray<CaseDifference> => {
+  const found = differencesWithin(stored, Number.POSITIVE_INFINITY)
+  if (stored.leftOpen === undefined) return found
+  const earlier = new Map(differencesWithin(stored, stored.leftOpen.rounds).map((line) => [line.case, line]))
+  return found.map((line) => ({
+    ...line,
+    cpuDiffers: line.cpuDiffers || earlier.get(line.case)?.cpuDiffers === true,
+    throughputDiffers: line.throughputDiffers || earlier.get(line.case)?.throughputDiffers === true
+  }))
+}
+
+/** A difference with a p below it that is not claimed leaves a comparison open. */
+const openBelow = 0.1
+
+/** Whether a case may differ though no difference of it is claimed. */
+export const isOpen = (stored: StoredRun): boolean =>
+  differencesOf(stored).some(
+    ({ cpu, cpuDiffers, throughput, throughputDiffers }) =>
+      !cpuDiffers && !throughputDiffers && Math.min(cpu?.p ?? 1, throughput?.p ?? 1) < openBelow
   )
 
 /** Of two stored runs: the second one's figures over the first one's, by the test for unpaired figures. */

@@ -15,7 +15,7 @@ import { append, type Begun, runName, storedRun, storedRuns } from "./Store.ts"
 import type { BenchSuite } from "./Suite.ts"
 import { openApart } from "./SuiteHost.ts"
 import { loadSuite } from "./Suites.ts"
-import { disagreements, profilesOf } from "./Summary.ts"
+import { disagreements, isOpen, profilesOf } from "./Summary.ts"
 import { copyHere, copyOther, type Tree } from "./Trees.ts"
 
 /** The command line of the bench; `Arguments.ts` has what it takes. */
@@ -31,7 +31,7 @@ const signal = interruptSignal()
 
 /**
  * A quick suite takes at most 90 s, stages and set-up included; a quick comparison aims at two minutes of rounds, and makes
- * six at least.
+ * six at least; as many again where they leave it open.
  */
 const quickMillis = 75_000
 const quickComparisonMillis = 105_000
@@ -44,6 +44,9 @@ const roundsOf = (asked: Asked, suite: BenchSuite): Rounds => {
     ? { withinMillis: quickComparisonMillis, least: 6, most: 12 }
     : { withinMillis: quickMillis, least: 1, most: 3 }
 }
+
+/** Unless it was told how many rounds to make, a comparison that its rounds leave open makes as many again. */
+const looksTwice = ({ against, rounds }: Asked): boolean => against !== undefined && rounds === undefined
 
 /** The two servers of a comparison share a core, and so have half of the window each. */
 const windowMillisOf = ({ against, size, windowMillis }: Asked): number =>
@@ -110,6 +113,7 @@ const begin = async (
       // A tree that is measured by its own bench may not know of the barrier.
       sideBySide: sideBySide && !trees.some(({ ownBench }) => ownBench)
     })),
+    ...(looksTwice(asked) ? { looksTwice: true } : {}),
     unavailable,
     warnings
   }
@@ -161,6 +165,14 @@ const measure = async (
         ...(profiles === undefined ? {} : { profiles })
       }),
     onRound: watch.look,
+    isOpen: (done) => {
+      if (begun.looksTwice !== true || !isOpen(storedRun(results, run))) return false
+      append(results, run, { kind: "left open", rounds: done })
+      progress.goesOnTo(2 * done)
+      status("")
+      say(`${suite.name}: ${done} rounds leave it open; as many again`)
+      return true
+    },
     onStart: (one, round, side) => status(`${suite.name}: ${progress.line(one, round, sideOf(side))}`),
     onRan: (ran) => {
       append(results, run, ran)

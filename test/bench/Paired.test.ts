@@ -1,9 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { claimed, falseClaimChance, paired, studentTail, unpaired } from "#bench/harness/Paired.ts"
 import { random, type Random } from "#bench/traffic/Random.ts"
-
-/** A standard normal number (Box and Muller). */
-const normal = (next: Random): number => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next())
+import { normal } from "./Normal.ts"
 
 const alike = (ps: ReadonlyArray<number>) => ps.map((p) => ({ p, weight: 1 }))
 

@@ -11,6 +11,7 @@ export interface TinyOptions {
   readonly settings?: Settings
   readonly signal?: AbortSignal
   readonly onRan?: (ran: Ran) => void
+  readonly isOpen?: (rounds: number) => boolean
 }
 
 /** Runs a suite at its tiny size in this process; answers what a stored run holds. */
@@ -37,6 +38,7 @@ export const runTiny = async (suite: BenchSuite, options: TinyOptions): Promise<
       ran.push(one)
       options.onRan?.(one)
     },
+    ...(options.isOpen === undefined ? {} : { isOpen: options.isOpen }),
     ...(options.signal === undefined ? {} : { signal: options.signal })
   })
   return {
@@ -56,6 +58,7 @@ export const runTiny = async (suite: BenchSuite, options: TinyOptions): Promise<
       unavailable
     },
     ran,
+    leftOpen: undefined,
     ended: { kind: "ended", at: "2026-11-22T00:01:00.000Z", warnings: [] }
   }
 }
