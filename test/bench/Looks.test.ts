@@ -94,7 +94,7 @@ describe("a comparison that looks twice", () => {
 })
 
 describe("a plan", () => {
-  const sides = (isOpen: boolean) => {
+  const roundsMade = (isOpen: boolean) => {
     const asked: Array<number> = []
     const run = runTiny(
       {
@@ -116,7 +116,7 @@ describe("a plan", () => {
   }
 
   it("that its rounds leave open makes as many again, once", async () => {
-    assert.deepStrictEqual(await sides(true), { asked: [3], rounds: 6 })
-    assert.deepStrictEqual(await sides(false), { asked: [3], rounds: 3 })
+    assert.deepStrictEqual(await roundsMade(true), { asked: [3], rounds: 6 })
+    assert.deepStrictEqual(await roundsMade(false), { asked: [3], rounds: 3 })
   })
 })
