@@ -30,8 +30,8 @@ const status = (text: string): void => {
 const signal = interruptSignal()
 
 /**
- * A quick suite takes at most 90 s, stages and set-up included; a quick comparison aims at two minutes of rounds, and makes
- * six at least; as many again where they leave it open.
+ * A quick suite aims at 90 s, stages and set-up included, and makes one round at least; a quick comparison aims at two
+ * minutes of rounds, and makes six at least; as many again where they leave it open.
  */
 const quickMillis = 75_000
 const quickComparisonMillis = 105_000
