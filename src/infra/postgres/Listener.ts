@@ -1,9 +1,10 @@
 import { PgClient } from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import { Cause, Context, Deferred, Effect, Exit, Latch, Layer, Queue, type Scope } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Latch, Layer, Queue, Scope } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { AppConfig } from "#src/Config.ts"
 import type { Limits } from "#src/Limits.ts"
+import { abandonedAfter } from "#streams/kernel/AbandonedAfter.ts"
 
 /** Hears one channel of NOTIFY. */
 interface Ear {
@@ -116,19 +117,24 @@ const listen = Effect.fnUntraced(function* (
   limits: Limits,
   isOpen: Effect.Effect<void>
 ) {
-  const connection = yield* Effect.flatMap(PgConnection.make(pg.config), ({ pin }) => pin)
-  const lost = yield* Deferred.make<never, SqlError>()
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const connection = yield* Scope.provide(
+    Effect.flatMap(PgConnection.make(pg.config), ({ pin }) => pin),
+    scope
+  )
+  const lost = yield* Deferred.make<never, SqlError | Cause.TimeoutError>()
+  const orLost = (effect: Effect.Effect<never, SqlError | Cause.TimeoutError, Scope.Scope>) =>
+    Effect.forkScoped(Effect.catchCause(effect, (cause) => Deferred.failCause(lost, cause)))
   const hear = Effect.fnUntraced(function* (channel: string) {
     const queue = yield* connection.listen(channel)
     yield* ears.opened(channel)
     const take = Effect.flatMap(Queue.take(queue), ({ payload }) =>
       ears.each(channel, ({ heard }) => heard(payload))
     )
-    yield* Effect.forkScoped(Effect.catch(Effect.forever(take), (error) => Deferred.fail(lost, error)))
+    yield* orLost(Effect.forever(take))
   })
-  // A dead wire says nothing by itself, and a listener sends nothing: asked for a word, it is found out. The driver ends a
-  // connection whose statement was given up and has no answer.
-  const askForAWord = Effect.timeout(connection.query("SELECT 1"), limits.listenAnswerMillis)
+  // A dead wire says nothing by itself, and a listener sends nothing: asked for a word, it is found out.
+  const askForAWord = abandonedAfter(connection.query("SELECT 1"), limits.listenAnswerMillis)
   const work = Effect.gen(function* () {
     while (true) {
       yield* Effect.forEach(ears.unheard(), hear, { discard: true })
@@ -137,5 +143,7 @@ const listen = Effect.fnUntraced(function* (
       yield* askForAWord
     }
   })
-  return yield* Effect.raceFirst(work, Deferred.await(lost))
+  yield* orLost(work)
+  // Closed before the driver takes leave of the channels: on a connection that is lost it would wait for an answer for ever.
+  return yield* Effect.ensuring(Deferred.await(lost), Scope.close(scope, Exit.void))
 })
