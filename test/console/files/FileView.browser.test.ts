@@ -61,6 +61,22 @@ describeWith(chromiumPresent, "a shared file in the console, in Chromium,", () =
     )
   })
 
+  it("is shown once, though its link is of a version", async () => {
+    const id = await user.put("o/once.txt", "once", "text/plain")
+    const { page } = await user.open()
+    await page.addInitScript(`
+      globalThis.shown = 0
+      const count = ({ addedNodes }) => {
+        for (const node of addedNodes)
+          if (node.matches?.(".file-view") || node.querySelector?.(".file-view")) globalThis.shown++
+      }
+      new MutationObserver((changes) => changes.forEach(count)).observe(document, { childList: true, subtree: true })`)
+    await page.goto(`${user.server.url}/?room=files&file=${id}`)
+    await page.waitForURL(/file=fg_/)
+    await page.getByText("once", { exact: true }).waitFor()
+    assert.strictEqual(await page.evaluate("globalThis.shown"), 1)
+  })
+
   it("shows an image, and says what it cannot show", async () => {
     const image = await user.put("p/a.png", png, "image/png")
     const { page } = await user.open(`?room=files&file=${image}`)

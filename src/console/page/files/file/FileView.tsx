@@ -45,7 +45,8 @@ export const FileView = ({ finished, id }: FileViewProps) => {
   if (refused !== undefined && isUnknown(refused))
     return <UnknownFile noticed={noticed} onUndone={onChanged} />
   const file = data === undefined ? undefined : fileOf(data)
-  if (data === undefined || file === undefined)
+  // Under the id of the file the view begins anew: what is shown before would vanish and come again.
+  if (data === undefined || file === undefined || groupId !== id)
     return <Asking what="the file" isRefused={refused !== undefined} />
   const entry: Entry = { kind: "file", of: file }
   return (
