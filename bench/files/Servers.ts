@@ -14,7 +14,7 @@ import { mark, type SmallUploads } from "./SmallUploads.ts"
 import { type Upload, upload } from "./Transfers.ts"
 
 /** A server that has a large and a small file, and takes uploads. */
-export interface FileServer extends ForkedServer {
+export interface FileServer extends Pick<ForkedServer, "pid" | "port"> {
   /** requests for the two */
   readonly large: Uint8Array
   readonly small: Uint8Array
@@ -25,7 +25,19 @@ export interface FileServer extends ForkedServer {
   readonly archive: (files: number, bytesEach: number) => Promise<Uint8Array>
 }
 
+type Started = FileServer & Pick<ForkedServer, "stop">
+
 export type ServerName = "nginx" | "raw uWebSockets.js" | "ours"
+
+/** A server of ours with both files, as plain data: a process of its own can ask it. */
+export interface Ours {
+  readonly url: string
+  readonly pid: number
+  readonly key: string
+  /** their ids */
+  readonly large: string
+  readonly small: string
+}
 
 export const smallBytes = 4 * 1024
 
@@ -70,7 +82,7 @@ const plainWith = (method: "POST" | "PUT") => ({
   archive: () => Promise.reject(new Error("This server makes no archives"))
 })
 
-const raw = async (files: Files): Promise<FileServer> => {
+const raw = async (files: Files): Promise<Started> => {
   writeFiles(files)
   const server = await forkServer(join(import.meta.dirname, "RawFiles.ts"), serverCore, [files.directory])
   return { ...server, ...plainWith("POST") }
@@ -78,7 +90,7 @@ const raw = async (files: Files): Promise<FileServer> => {
 
 const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
 
-const nginx = async (files: Files): Promise<FileServer> => {
+const nginx = async (files: Files): Promise<Started> => {
   writeFiles(files)
   const { directory } = files
   const port = await freePort()
@@ -121,64 +133,82 @@ const end = `\r\n--${boundary}--\r\n`
 /** Files of one request, at most as many as it may have and 64 MiB. */
 const filesAtOnce = (bytesEach: number): number => Math.min(1_000, Math.ceil((64 * 1024 ** 2) / bytesEach))
 
+const formOf = ({ key }: Pick<Ours, "key">, bytes: number): Upload => ({
+  before:
+    `POST /api/cli/upload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
+    `Content-Type: multipart/form-data; boundary=${boundary}\r\n` +
+    `Content-Length: ${part.length + bytes + end.length}\r\n\r\n${part}`,
+  after: end,
+  bytes
+})
+
+const idOf = (text: string, name: "directoryId" | "fileId"): string => JSON.parse(text).files[0][name]
+
 /** As it is by default, but for the largest file and the rate, which are not measured. */
-const ours = async ({ largeBytes }: Files): Promise<FileServer> => {
+export const startOurs = async (largeBytes: number) => {
   const settings = { FILES_MAX_SIZE: "4GB", FILES_RATE_PER_HOUR: "1000000000", ROOMS: "files" }
   const server = await startServer({ env: { ...settings, ...probed() } })
   try {
     for (const pid of descendants(server.pid())) move(pid, clientCore)
     move(server.pid(), serverCore)
-    const port = Number(new URL(server.url).port)
     const reachable = { url: server.url, adminKey: server.adminKey }
     const json = { name: "bench", kind: "account" }
     const key = textAt(await ask(reachable, "POST", "/api/v1/keys", { json }), "key")
-    const headers = { Authorization: `Bearer ${key}` }
-    const formHeaders = { ...headers, "Content-Type": `multipart/form-data; boundary=${boundary}` }
-    const form = (bytes: number): Upload => ({
-      before:
-        `POST /api/cli/upload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n` +
-        `Content-Type: multipart/form-data; boundary=${boundary}\r\n` +
-        `Content-Length: ${part.length + bytes + end.length}\r\n\r\n${part}`,
-      after: end,
-      bytes
-    })
-    const idOf = (text: string, name: "directoryId" | "fileId"): string => JSON.parse(text).files[0][name]
-    const stored = async (bytes: number): Promise<Uint8Array> => {
-      const { text } = await upload(port, form(bytes))
-      return requestBytes("GET", `/api/files/${idOf(text, "fileId")}`, headers)
-    }
-    return {
-      port,
+    const port = Number(new URL(server.url).port)
+    const stored = async (bytes: number) => idOf((await upload(port, formOf({ key }, bytes))).text, "fileId")
+    const ours: Ours = {
+      url: server.url,
       pid: server.pid(),
-      stop: server.dispose,
+      key,
       large: await stored(largeBytes),
-      small: await stored(smallBytes),
-      upload: form,
-      smallUploads: smallUploads(
-        requestBytes("POST", "/api/cli/upload", formHeaders, `${partOf(`${mark}.bin`)}${smallBody}${end}`)
-      ),
-      archive: async (files, bytesEach) => {
-        const dir = `archive-${files}`
-        let directoryId = ""
-        for (let at = 0; at < files; at += filesAtOnce(bytesEach)) {
-          const body = new FormData()
-          body.set("dir", dir)
-          for (let file = at; file < Math.min(at + filesAtOnce(bytesEach), files); file++)
-            body.append("files", new Blob([Buffer.alloc(bytesEach, `${file} `)]), `file-${file}.bin`)
-          const answer = await fetch(`${server.url}/api/cli/upload`, { method: "POST", headers, body })
-          const text = await answer.text()
-          if (!answer.ok) throw new Error(`${answer.status} ${text}`)
-          directoryId = idOf(text, "directoryId")
-        }
-        return requestBytes("GET", `/api/download/${directoryId}`, headers)
-      }
+      small: await stored(smallBytes)
     }
+    return { ours, stop: server.dispose }
   } catch (error) {
     await server.dispose()
     throw error
   }
 }
 
-const starts = { nginx, "raw uWebSockets.js": raw, ours }
+/** A server of ours that is there. */
+export const reach = (ours: Ours): FileServer => {
+  const { key, large, pid, small, url } = ours
+  const headers = { Authorization: `Bearer ${key}` }
+  const formHeaders = { ...headers, "Content-Type": `multipart/form-data; boundary=${boundary}` }
+  return {
+    port: Number(new URL(url).port),
+    pid,
+    large: requestBytes("GET", `/api/files/${large}`, headers),
+    small: requestBytes("GET", `/api/files/${small}`, headers),
+    upload: (bytes) => formOf(ours, bytes),
+    smallUploads: smallUploads(
+      requestBytes("POST", "/api/cli/upload", formHeaders, `${partOf(`${mark}.bin`)}${smallBody}${end}`)
+    ),
+    archive: async (files, bytesEach) => {
+      const dir = `archive-${files}`
+      let directoryId = ""
+      for (let at = 0; at < files; at += filesAtOnce(bytesEach)) {
+        const body = new FormData()
+        body.set("dir", dir)
+        for (let file = at; file < Math.min(at + filesAtOnce(bytesEach), files); file++)
+          body.append("files", new Blob([Buffer.alloc(bytesEach, `${file} `)]), `file-${file}.bin`)
+        const answer = await fetch(`${url}/api/cli/upload`, { method: "POST", headers, body })
+        const text = await answer.text()
+        if (!answer.ok) throw new Error(`${answer.status} ${text}`)
+        directoryId = idOf(text, "directoryId")
+      }
+      return requestBytes("GET", `/api/download/${directoryId}`, headers)
+    }
+  }
+}
 
-export const startFiles = (name: ServerName, files: Files): Promise<FileServer> => starts[name](files)
+const starts = {
+  nginx,
+  "raw uWebSockets.js": raw,
+  ours: async ({ largeBytes }: Files): Promise<Started> => {
+    const { ours, stop } = await startOurs(largeBytes)
+    return { ...reach(ours), stop }
+  }
+}
+
+export const startFiles = (name: ServerName, files: Files): Promise<Started> => starts[name](files)

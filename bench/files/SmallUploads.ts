@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto"
 import type { RequestSource } from "#bench/harness/HttpLoad.ts"
 
 /** A request in which each `mark` is replaced by a number of its own, of as many digits. */
@@ -13,7 +14,8 @@ export const source = ({ request }: SmallUploads): RequestSource => {
   const template = Buffer.from(request, "latin1")
   const places: Array<number> = []
   for (let at = template.indexOf(mark); at >= 0; at = template.indexOf(mark, at + 1)) places.push(at)
-  let made = 0
+  // Others may have come to the same server before.
+  let made = randomInt(10 ** (mark.length - 1))
   return {
     next: () => {
       const bytes = Buffer.from(template)

@@ -8,45 +8,56 @@ import {
   type BenchCase,
   type BenchSuite,
   type CaseContext,
+  fullOnly,
   type Measurement,
   sized
 } from "#bench/harness/Suite.ts"
-import { type FileServer, type ServerName, smallBytes, startFiles, unavailableNginx } from "./Servers.ts"
+import {
+  type FileServer,
+  type Ours,
+  reach,
+  type ServerName,
+  smallBytes,
+  startFiles,
+  startOurs,
+  unavailableNginx
+} from "./Servers.ts"
 import { download, slowWriters, stalledReaders, upload } from "./Transfers.ts"
 
 const mib = 1024 * 1024
 
-const tinyBytes = 4 * mib
-const largeBytes = (context: CaseContext): number => sized(context, { tiny: tinyBytes, full: 1024 * mib })
+type Context = CaseContext<Ours | undefined>
+type Sized = Pick<Context, "size">
+type Case = BenchCase<Ours | undefined>
+type Suite = BenchSuite<Ours | undefined>
+
+const largeBytes = (context: Sized): number =>
+  sized(context, { tiny: 4 * mib, quick: 512 * mib, full: 1024 * mib })
 
 /** Transfers that are made one after the other; the first one warms up. */
-const transfers = (context: CaseContext): number => sized(context, { tiny: 1, quick: 2, full: 3 })
+const transfers = (context: Context): number => sized(context, { tiny: 1, quick: 2, full: 3 })
 
-/** For all cases of a tiny run, in this process: starting a server takes longer than they do. */
-let shared: FileServer | undefined
-
-const stage: BenchSuite["stage"] = async (context) => {
-  const isShared = context.size === "tiny" && unavailable("ours")() === undefined
-  if (isShared) shared = await startFiles("ours", { directory: context.directory, largeBytes: tinyBytes })
-  return {
-    given: undefined,
-    leave: async () => {
-      await shared?.stop()
-      shared = undefined
-    }
-  }
+/** One server of ours for all cases of a run that is not full: starting one takes longer than most of them do. */
+const stage: NonNullable<Suite["stage"]> = async (context) => {
+  const isShared = context.size !== "full" && context.cases.some((name) => name.startsWith("ours"))
+  if (!isShared || unavailable("ours")() !== undefined)
+    return { given: undefined, leave: async () => undefined }
+  const { ours, stop } = await startOurs(largeBytes(context))
+  return { given: ours, leave: stop }
 }
 
 /** As large a file as no socket holds; the memory that 1 GiB left behind would hide what a crowd takes. */
-const crowdBytes = (context: CaseContext): number => sized(context, { tiny: 4 * mib, full: 64 * mib })
+const crowdBytes = (context: Sized): number => sized(context, { tiny: 4 * mib, full: 64 * mib })
 
 const served =
   (
     name: ServerName,
-    run: (context: CaseContext, server: FileServer) => Promise<Measurement>,
+    run: (context: Context, server: FileServer) => Promise<Measurement>,
     bytes = largeBytes
   ) =>
-  async (context: CaseContext): Promise<Measurement> => {
+  async (context: Context): Promise<Measurement> => {
+    const { given } = context
+    if (name === "ours" && given !== undefined) return run(context, reach(given))
     const server = await startFiles(name, { directory: context.directory, largeBytes: bytes(context) })
     try {
       return await run(context, server)
@@ -57,7 +68,7 @@ const served =
 
 /** Bodies of some size, one at a time. */
 const transferring = async (
-  context: CaseContext,
+  context: Context,
   server: FileServer,
   bytes: number,
   transfer: () => Promise<{ readonly status: number }>
@@ -81,18 +92,18 @@ const transferring = async (
   }
 }
 
-const got = (context: CaseContext, server: FileServer): Promise<Measurement> =>
+const got = (context: Context, server: FileServer): Promise<Measurement> =>
   transferring(context, server, largeBytes(context), () => download(server.port, server.large))
 
-const put = (context: CaseContext, server: FileServer): Promise<Measurement> => {
+const put = (context: Context, server: FileServer): Promise<Measurement> => {
   const whole = server.upload(largeBytes(context))
   return transferring(context, server, largeBytes(context), () => upload(server.port, whole))
 }
 
 /** The archive of a directory of files of one size. */
 const archived =
-  (files: (context: CaseContext) => number, bytesEach: number) =>
-  async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+  (files: (context: Context) => number, bytesEach: number) =>
+  async (context: Context, server: FileServer): Promise<Measurement> => {
     const count = files(context)
     const request = await server.archive(count, bytesEach)
     const measured = await transferring(context, server, count * bytesEach, () =>
@@ -103,12 +114,12 @@ const archived =
   }
 
 const largeArchive = archived((context) => sized(context, { tiny: 4, quick: 250, full: 1_000 }), mib)
-const longArchive = archived((context) => sized(context, { tiny: 50, quick: 20_000, full: 100_000 }), 1024)
+const longArchive = archived((context) => sized(context, { tiny: 50, quick: 10_000, full: 100_000 }), 1024)
 
 /** Bodies of 4 KiB, over 64 connections. */
 const smallOnes =
   (requestsOf: (server: FileServer) => LoadOptions["requests"]) =>
-  async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+  async (context: Context, server: FileServer): Promise<Measurement> => {
     const connections = sized(context, { tiny: 4, full: 64 })
     const load = await startLoad({ port: server.port, connections, requests: requestsOf(server) })
     try {
@@ -122,8 +133,8 @@ const smallOnes =
   }
 
 /** Downloads of 4 KiB at a steady rate, while four uploads come as fast as they are taken. */
-const besideUploads = async (context: CaseContext, server: FileServer): Promise<Measurement> => {
-  const whole = server.upload(sized(context, { tiny: mib, full: 256 * mib }))
+const besideUploads = async (context: Context, server: FileServer): Promise<Measurement> => {
+  const whole = server.upload(sized(context, { tiny: mib, quick: 64 * mib, full: 256 * mib }))
   const over = new AbortController()
   let uploaded = 0
   const uploading = Array.from({ length: 4 }, async () => {
@@ -159,7 +170,7 @@ const besideUploads = async (context: CaseContext, server: FileServer): Promise<
 /** Resident memory that a crowd costs, by connection, once its members have been there for a while. */
 const crowd =
   (open: (server: FileServer, count: number) => ReturnType<typeof stalledReaders>) =>
-  async (context: CaseContext, server: FileServer): Promise<Measurement> => {
+  async (context: Context, server: FileServer): Promise<Measurement> => {
     const count = sized(context, { tiny: 20, full: 1_000 })
     // Buffers and code that stay are made before.
     for (const socket of await open(server, 10)) socket.destroy()
@@ -168,7 +179,7 @@ const crowd =
     const startedMillis = performance.now()
     const { result: sockets, use } = await metered(server.pid, async () => {
       const opened = await open(server, count)
-      await sleep(sized(context, { tiny: 200, quick: 5_000, full: 45_000 }))
+      await sleep(sized(context, { tiny: 200, full: 45_000 }))
       return opened
     })
     const elapsedMillis = performance.now() - startedMillis
@@ -188,9 +199,9 @@ const cases = (
   group: string,
   short: string,
   names: ReadonlyArray<ServerName>,
-  run: (context: CaseContext, server: FileServer) => Promise<Measurement>,
-  more: Partial<BenchCase> = {}
-): ReadonlyArray<BenchCase> =>
+  run: (context: Context, server: FileServer) => Promise<Measurement>,
+  more: Partial<Case> = {}
+): ReadonlyArray<Case> =>
   names.map((name, index) => ({
     name: `${name} (${short})`,
     group,
@@ -200,17 +211,25 @@ const cases = (
     ...(name === "ours" ? { compared: "full" as const, ...more } : {})
   }))
 
-const whole: Pick<BenchCase, "run" | "unavailable"> = {
+/** With a server of their own, whose memory is theirs. */
+const crowded = (
+  group: string,
+  short: string,
+  run: (context: Context, server: FileServer) => Promise<Measurement>
+): ReadonlyArray<Case> =>
+  cases(group, short, ["ours"], run, { run: served("ours", run, crowdBytes) }).map(fullOnly)
+
+const whole: Pick<Case, "run" | "unavailable"> = {
   unavailable: unavailable("ours"),
   run: served("ours", got)
 }
 
-export const suite: BenchSuite = {
+export const suite: Suite = {
   name: "files",
   about:
     "shared files, with their key, version and hash, against nginx (sendfile; uploads without hash or sync), and against " +
-    "two blocks over uWebSockets.js that know of nothing but the file: 1 GiB down, 1 GiB up with SHA-256 and on the disk, " +
-    "4 KiB down and durably up, archives, small downloads beside uploads, and crowds that stall",
+    "two blocks over uWebSockets.js that know of nothing but the file: 1 GiB (quick: 512 MiB) down, and up with SHA-256 and " +
+    "on the disk, 4 KiB down and durably up, archives, small downloads beside uploads, and crowds that stall",
   unit: "KiB or connections",
   rounds: 3,
   stage,
@@ -238,9 +257,7 @@ export const suite: BenchSuite = {
     ...cases("archive of 1,000 x 1 MiB", "archive", ["ours"], largeArchive),
     ...cases("archive of 100,000 x 1 KiB", "long archive", ["ours"], longArchive),
     ...cases("GET of 4 KiB beside four uploads", "beside uploads", ["ours"], besideUploads),
-    ...cases("readers that take nothing", "stalled", ["ours"], readers, {
-      run: served("ours", readers, crowdBytes)
-    }),
-    ...cases("writers of 5 KB/s", "slow", ["ours"], writers, { run: served("ours", writers, crowdBytes) })
+    ...crowded("readers that take nothing", "stalled", readers),
+    ...crowded("writers of 5 KB/s", "slow", writers)
   ]
 }

@@ -33,7 +33,7 @@ npm run bench -- compare A B                 B over A
 
 Suites: ${suiteNames().join(", ")}; or all
 
---quick            a minute and a half a suite, up to three for files and notify (with --against about three, six where three leave it open)
+--quick            a minute and a half a suite (with --against about three minutes, six where three leave it open)
 --rounds N         so many rounds of all cases
 --seconds N        length of the measured window of a case
 --against X        compare with a commit or a directory, round by round

@@ -102,9 +102,6 @@ export interface CaseContext<Given = unknown> {
   readonly given: Given
 }
 
-/** The reason of a case that a quick run, a minute and a half a suite, has no time for. */
-export const fullRunOnly = "it is measured by a full run only"
-
 export interface BenchCase<Given = unknown> {
   /** unique within the suite */
   readonly name: string
@@ -151,6 +148,13 @@ export interface BenchSuite<Given = unknown> {
   readonly stage?: (context: StageContext) => Promise<Stage<Given>>
   readonly cases: ReadonlyArray<BenchCase<Given>>
 }
+
+/** A case that a quick run, a minute and a half a suite, has no time for. */
+export const fullOnly = <Given>(one: BenchCase<Given>): BenchCase<Given> => ({
+  ...one,
+  unavailable: (size, signal) =>
+    size === "quick" ? "it is measured by a full run only" : one.unavailable?.(size, signal)
+})
 
 /** Chooses by size; the full value serves for quick runs too where none is given for them. */
 export const sized = <const A>(

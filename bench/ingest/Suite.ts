@@ -1,5 +1,5 @@
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
-import type { BenchSuite } from "#bench/harness/Suite.ts"
+import { type BenchSuite, fullOnly } from "#bench/harness/Suite.ts"
 import { acceptsBeside, durableAccepts, rawAccepts } from "./AcceptRate.ts"
 import { acceptAndDrain } from "./Drain.ts"
 import { freshness } from "./Freshness.ts"
@@ -29,21 +29,21 @@ export const suite: BenchSuite<Given> = {
       compared: "full",
       run: durableAccepts({ drains: true })
     },
-    {
+    fullOnly({
       name: "6,000 people present",
       group: "present",
       baseline: true,
       compared: "full",
       sideBySide: true,
       run: acceptsBeside(6_000)
-    },
-    {
+    }),
+    fullOnly({
       name: "600,000 people present",
       group: "present",
       compared: "full",
       sideBySide: true,
       run: acceptsBeside(600_000)
-    },
+    }),
     { name: "to ClickHouse", group: "drain", compared: "full", run: acceptAndDrain },
     { name: "at 5,000 events/s", group: "freshness", compared: "full", run: freshness(5_000) }
   ]

@@ -10,7 +10,7 @@ import { whileBooked } from "./Ledger.ts"
 import { type Given, targetOf } from "./Stage.ts"
 import { requestTo, startTarget, startUpstream, type Target, type TargetName } from "./Targets.ts"
 
-const warmMillis = (context: CaseContext): number => sized(context, { tiny: 100, quick: 1_000, full: 2_000 })
+const warmMillis = (context: CaseContext): number => sized(context, { tiny: 100, full: 2_000 })
 
 /** A target without earlier calls: memory that an earlier load left behind would hide this one's. */
 const fresh =
@@ -63,7 +63,7 @@ const plainMillis = async (target: Target): Promise<number> => {
  */
 export const idleStreams = (name: TargetName) =>
   fresh(name, async (target, context) => {
-    const count = sized(context, { tiny: 20, quick: 500, full: 1_000 })
+    const count = sized(context, { tiny: 20, full: 1_000 })
     const { left: leftBefore } = await accountOf(target.upstreamPort)
     const open = async (): Promise<{ readonly calls: CallLoad; readonly rssMiB: number }> => {
       const calls = startCalls({
@@ -75,14 +75,14 @@ export const idleStreams = (name: TargetName) =>
       })
       await calls.ready()
       // The garbage of opening them is collected at some later time.
-      await pause(sized(context, { tiny: 100, quick: 1_000, full: 3_000 }))
+      await pause(sized(context, { tiny: 100, full: 3_000 }))
       return { calls, rssMiB: residentMiB(target.pid) }
     }
     const first = await open()
     const second = await open()
     const plain = await plainMillis(target)
     const start = performance.now()
-    const patienceMillis = sized(context, { tiny: 1_000, quick: 7_000, full: 10_000 })
+    const patienceMillis = sized(context, { tiny: 1_000, full: 10_000 })
     const {
       result: { open: asked },
       use
@@ -125,7 +125,7 @@ export const slowReaders = (name: TargetName) =>
       readsLater: true
     })
     await calls.ready()
-    await pause(sized(context, { tiny: 100, quick: 1_500, full: 3_000 }))
+    await pause(sized(context, { tiny: 100, full: 3_000 }))
     const taken = residentMiB(target.pid) - before
     const plain = await plainMillis(target)
     const start = performance.now()

@@ -1,4 +1,4 @@
-import { type BenchCase, type BenchSuite, fullRunOnly } from "#bench/harness/Suite.ts"
+import { type BenchCase, type BenchSuite, fullOnly } from "#bench/harness/Suite.ts"
 import { crowded, flowing, mostCalls, plainCallsAt, runningStreams, streamedCalls } from "./Calls.ts"
 import { idleStreams, slowReaders } from "./Crowds.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
@@ -30,13 +30,6 @@ const group = (
     run: run(target)
   }))
 
-/** A quick run has a minute and a half. */
-const fullOnly = (cases: ReadonlyArray<BenchCase<Given>>): ReadonlyArray<BenchCase<Given>> =>
-  cases.map((one) => ({
-    ...one,
-    unavailable: (size, signal) => (size === "quick" ? fullRunOnly : one.unavailable?.(size, signal))
-  }))
-
 export const suite: BenchSuite<Given> = {
   name: "llm",
   about:
@@ -48,12 +41,14 @@ export const suite: BenchSuite<Given> = {
   stage,
   cases: [
     ...group("plain calls, 50/s", "plain", plainCallsAt(50), all),
-    ...fullOnly(group("plain calls, 1,000/s", "busy", plainCallsAt(1_000), all)),
+    ...group("plain calls, 1,000/s", "busy", plainCallsAt(1_000), all).map(fullOnly),
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
     ...group("plain calls, the most", selfWarming, mostCalls, all, "compared side by side"),
     ...group("pieces of 50 running streams", "pieces", runningStreams(flowing), all),
-    ...fullOnly(group("pieces of 2,000 streams, 50,000/s", "crowd", runningStreams(crowded), through)),
-    ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through),
-    ...group("20 slow readers", "slow", slowReaders, through)
+    ...group("pieces of 2,000 streams, 50,000/s", "crowd", runningStreams(crowded), through).map(fullOnly),
+    ...group("the second 1,000 idle streams, then all left at once", "idle", idleStreams, through).map(
+      fullOnly
+    ),
+    ...group("20 slow readers", "slow", slowReaders, through).map(fullOnly)
   ]
 }

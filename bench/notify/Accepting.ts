@@ -38,7 +38,7 @@ const bare = (project: string) =>
 
 const perSecond = 200
 
-const countOf = (context: CaseContext): number => sized(context, { tiny: 20, quick: 1_000, full: 4_000 })
+const countOf = (context: CaseContext): number => sized(context, { tiny: 20, quick: 600, full: 4_000 })
 
 /** Removes the messages that the case before left waiting. */
 const clear = ({ databaseUrl }: Given) =>

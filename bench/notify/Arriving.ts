@@ -24,7 +24,7 @@ export const arriving =
     for (const one of walkers) await send(given, key, one)
     await arrivalsAt(sinkPort, walkers.length)
     await resetSink(sinkPort)
-    const count = sized(context, { tiny: 20, quick: 500, full: 2_000 })
+    const count = sized(context, { tiny: 20, quick: 300, full: 2_000 })
     const answeredAt = new Map<string, Array<number>>()
     const startedAt = performance.now()
     const { result, use } = await metered(pid, async () => {

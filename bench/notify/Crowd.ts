@@ -83,7 +83,7 @@ export const server: Run = async (context) => {
   const { given } = context
   const { crowd, crowdSize, pid } = given
   const key = await newKey(given, crowd)
-  const times = sized(context, { tiny: 1, quick: 2, full: 10 })
+  const times = sized(context, { tiny: 1, quick: 1, full: 10 })
   // Plans, code, connections.
   await once(given, key)
   const storeBefore = postgresMillis(given)

@@ -124,7 +124,7 @@ const measured = async (
 /** A megabyte of Markdown is shown over and over, and nothing else is asked. */
 export const pagesAlone: Run = async (context) => {
   const key = await newKey(context.given, await newProject(context.given))
-  return measured(context, key, () => pause(sized(context, { tiny: 300, quick: 3_000, full: 10_000 })))
+  return measured(context, key, () => pause(sized(context, { tiny: 300, quick: 2_000, full: 10_000 })))
 }
 
 /** The same while calls of 80 MB are read, one after the other. */
@@ -134,7 +134,7 @@ export const pagesAndCalls: Run = async (context) => {
   const bytes = sized(context, { tiny: 4, quick: 80, full: 80 }) * mib
   await pour(given, key, bytes)
   return measured(context, key, async () => {
-    for (let left = sized(context, { tiny: 1, quick: 4, full: 20 }); left > 0; left--)
+    for (let left = sized(context, { tiny: 1, quick: 3, full: 20 }); left > 0; left--)
       await pour(given, key, bytes)
   })
 }

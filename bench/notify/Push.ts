@@ -68,7 +68,7 @@ const measured = async (
   push: (target: PushTarget) => Uint8Array
 ): Promise<Measurement> => {
   const targets = Array.from({ length: subscribers }, (_, n) => subscribe(n))
-  const work = sized(context, { tiny: 50, quick: 12_000, full: 40_000 })
+  const work = sized(context, { tiny: 50, quick: 6_000, full: 40_000 })
   const times = (count: number) => {
     for (let n = 0; n < count; n++) push(targets[n % subscribers] as PushTarget)
   }

@@ -112,12 +112,11 @@ export const subscribe = async (
     if (rests)
       yield* sql`INSERT INTO job_lanes (queue, lane, due_at, waiting, rests_until)
         SELECT 'deliveries', c, 'infinity', 0, now() + interval '1 day' FROM unnest(${column("channel")}::text[]) AS c`
-    yield* sql`ANALYZE`
   })
   await onPostgres(given, inserted)
 }
 
-/** Deliveries that ended before: their rows and outcomes. */
+/** Deliveries that ended before: their rows and outcomes. Afterwards Postgres knows how large all tables are. */
 const fillEnded = (given: Pick<Given, "databaseUrl">, count: number): Promise<void> =>
   onPostgres(
     given,
@@ -129,6 +128,7 @@ const fillEnded = (given: Pick<Given, "databaseUrl">, count: number): Promise<vo
         SELECT 'deliveries', 'chn_' || n, nextval('job_seqs'), 'dlv_' || n, 'done', 1, false, NULL,
           jsonb_build_object('message', 'msg_' || n / 1000, 'owner', 'nobody'), now(), now()
         FROM generate_series(1, ${count}::integer) AS n`
+      yield* sql`ANALYZE`
       yield* sql`CHECKPOINT`
     })
   )
@@ -151,20 +151,24 @@ export const untilQuiet = (given: Pick<Given, "databaseUrl">) =>
   )
 
 /** Has all that waits for the channels in trouble end unsent. */
-export const silence = async (given: Pick<Given, "databaseUrl" | "hangingPort" | "noisy">) => {
-  await releaseAt(given.hangingPort)
-  await untilNone(
+export const silence = (given: Pick<Given, "databaseUrl" | "hangingPort" | "noisy">) =>
+  untilNone(
     given,
     Effect.gen(function* () {
       const sql = yield* SqlClient
       yield* sql`UPDATE deliveries d SET dropped_at = now() FROM messages m
         WHERE m.project_id = ${given.noisy} AND d.message_id = m.id AND d.dropped_at IS NULL`
-      return yield* sql`UPDATE job_lanes l SET due_at = CASE WHEN l.holder IS NULL THEN now() ELSE l.due_at END
+      // Those that began before would hang until the attempt's end.
+      yield* Effect.promise(() => releaseAt(given.hangingPort))
+      const waiting =
+        yield* sql`UPDATE job_lanes l SET due_at = CASE WHEN l.holder IS NULL THEN now() ELSE l.due_at END
         FROM project_subscriptions s JOIN channels c ON c.subscriber_id = s.subscriber_id
         WHERE s.project_id = ${given.noisy} AND l.queue = 'deliveries' AND l.lane = c.id AND l.waiting > 0 RETURNING 1`
+      // The worker looks by itself every five seconds only.
+      yield* sql`SELECT pg_notify('notices', 'bench jobs:deliveries')`
+      return waiting
     })
   )
-}
 
 const noiseCount = 50
 
@@ -248,7 +252,7 @@ export const stage = async (context: StageContext): Promise<Stage<Given | undefi
     const reached = { url: server.url, adminKey: server.adminKey(), databaseUrl }
     const crowdSize = sized(context, { tiny: 50, quick: 10_000, full: 10_000 })
     const projects = await subscribed(reached, crowdSize, [sink.port, hanging.port, busy.port])
-    await fillEnded(reached, sized(context, { tiny: 100, quick: 200_000, full: 200_000 }))
+    await fillEnded(reached, sized(context, { tiny: 100, quick: 50_000, full: 200_000 }))
     return {
       given: {
         ...reached,

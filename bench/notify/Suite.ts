@@ -1,4 +1,4 @@
-import type { BenchSuite } from "#bench/harness/Suite.ts"
+import { type BenchSuite, fullOnly } from "#bench/harness/Suite.ts"
 import { crowdBare, crowdSent, oneBare, oneSent } from "./Accepting.ts"
 import { arriving } from "./Arriving.ts"
 import { loop, server } from "./Crowd.ts"
@@ -14,7 +14,7 @@ const crowd = "one message to 10,000 browsers"
 const delays = "delay of the event loop while pages of 1 MB are shown"
 const acceptOne = "accept for one, 200/s"
 const acceptCrowd = "accept for 10,000"
-const hour = "sends, 50/s, at an hour of 20,000 digests (quick: 2,000)"
+const hour = "sends, 50/s, at an hour of 20,000 digests"
 const arrive = "from 201 to the push service, 100/s"
 
 export const suite: BenchSuite<Given | undefined> = {
@@ -24,7 +24,7 @@ export const suite: BenchSuite<Given | undefined> = {
     "a message to 10,000 browsers through the whole server against a loop of encrypt and POST without a store; accept messages " +
     "against the same rows written by bare statements; from the answer to the push service, also beside services that hang; " +
     "send while 20,000 digests are due, with a million messages held, against sends alone; " +
-    "keep an upload of 2 GiB (quick: 1 GiB) against writing and hashing as many bytes in a loop; show a page of 1 MB over " +
+    "keep an upload of 2 GiB against writing and hashing as many bytes in a loop; show a page of 1 MB over " +
     "and over while calls of 80 MB are read: the latency is the delay of the event loop",
   unit: "pushes or KiB",
   stage,
@@ -43,8 +43,8 @@ export const suite: BenchSuite<Given | undefined> = {
         { name: `from a notice, ${bytes}`, group, compared: "full" as const, run: fromNotice(bytes) }
       ]
     }),
-    { name: uploadCases.written, group: largeUpload, baseline: true, run: written },
-    { name: uploadCases.uploaded, group: largeUpload, compared: "full", run: uploaded },
+    fullOnly({ name: uploadCases.written, group: largeUpload, baseline: true, run: written }),
+    fullOnly({ name: uploadCases.uploaded, group: largeUpload, compared: "full", run: uploaded }),
     { name: "encrypt and POST in a loop", group: crowd, baseline: true, run: onServer(loop) },
     { name: "through the server", group: crowd, compared: "always", run: onServer(server) },
     { name: "transaction for one", group: acceptOne, baseline: true, run: onServer(oneBare) },
@@ -59,8 +59,8 @@ export const suite: BenchSuite<Given | undefined> = {
       run: onServer(arriving(true))
     },
     // They fill the store, with rows that earlier trees do not have.
-    { name: "sends alone", group: hour, baseline: true, run: onServer(sendsAlone) },
-    { name: "sends beside digests", group: hour, run: onServer(sendsBesideDigests) },
+    fullOnly({ name: "sends alone", group: hour, baseline: true, run: onServer(sendsAlone) }),
+    fullOnly({ name: "sends beside digests", group: hour, run: onServer(sendsBesideDigests) }),
     { name: "pages alone", group: delays, baseline: true, run: onServer(pagesAlone) },
     { name: "pages and calls of 80 MB", group: delays, compared: "full", run: onServer(pagesAndCalls) }
   ]

@@ -11,8 +11,7 @@ import { newKey, newProject } from "./Stage.ts"
 
 const mib = 1024 * 1024
 
-const bytesOf = (context: CaseContext): number =>
-  sized(context, { tiny: 4 * mib, quick: 1024 * mib, full: 2048 * mib })
+const bytesOf = (context: CaseContext): number => sized(context, { tiny: 4 * mib, full: 2048 * mib })
 
 /** As much of it, at a time, as resident memory is looked at. */
 const lookMillis = 20

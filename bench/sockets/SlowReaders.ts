@@ -28,7 +28,7 @@ export const slowReaders = (reads: boolean) =>
       crowd.tell({ do: "prompt", script: calling, from: 0, count: crowdCount, overMillis: 10 })
       await crowd.until(({ holding }) => holding === crowdCount, 30_000)
       const script = {
-        pieces: sized(context, { tiny: 20, quick: 70, full: 150 }),
+        pieces: sized(context, { tiny: 20, full: 150 }),
         everyMillis: isTiny ? 20 : 100
       }
       await server.collectGarbage()
@@ -40,11 +40,11 @@ export const slowReaders = (reads: boolean) =>
       await others.until(({ speaking }) => speaking === othersCount, 30_000)
       const print = {
         framesPerCall: isTiny ? 4 : 64,
-        overMillis: sized(context, { tiny: 40, quick: 2_000, full: 4_000 }),
+        overMillis: sized(context, { tiny: 40, full: 4_000 }),
         reads
       }
       crowd.tell({ do: "print", print, from: 0, count: crowdCount })
-      await pause(sized(context, { tiny: 300, quick: 3_500, full: 8_000 }))
+      await pause(sized(context, { tiny: 300, full: 8_000 }))
       const { count: pieces, ...latency } = await others.latency()
       const elapsedMillis = performance.now() - start
       const use = await stopMeter()

@@ -1,4 +1,4 @@
-import { type BenchCase, type BenchSuite, fullRunOnly } from "#bench/harness/Suite.ts"
+import { type BenchCase, type BenchSuite, fullOnly } from "#bench/harness/Suite.ts"
 import { unavailableUws } from "#bench/harness/ForkedServer.ts"
 import { idleSockets } from "./IdleSockets.ts"
 import { resumeStorm } from "./ResumeStorm.ts"
@@ -27,14 +27,13 @@ export const suite: BenchSuite<undefined> = {
       unavailable: unavailableUws,
       run: idleSockets(name)
     })),
-    {
+    fullOnly({
       name: "ours (storm)",
       group: "sessions resume after kill -9, some mid-stream, some mid-tool",
       compared: "full",
-      // Half a minute of the minute and a half that a quick run may take.
-      unavailable: (size) => (size === "quick" ? fullRunOnly : unavailableUws()),
+      unavailable: unavailableUws,
       run: resumeStorm
-    },
+    }),
     ...servers.map((name) => ({
       name: `${name} (tokens)`,
       group: "sessions stream 10 pieces a second each",
@@ -42,13 +41,15 @@ export const suite: BenchSuite<undefined> = {
       unavailable: unavailableUws,
       run: tokenLatency(name)
     })),
-    ...[true, false].map((reads) => ({
-      name: reads ? "all read (slow)" : "20 read nothing (slow)",
-      group: "200 sessions stream while 20 others are printed 8 MiB each",
-      baseline: reads,
-      compared: "full" as const,
-      unavailable: unavailableUws,
-      run: slowReaders(reads)
-    }))
+    ...[true, false].map((reads) =>
+      fullOnly({
+        name: reads ? "all read (slow)" : "20 read nothing (slow)",
+        group: "200 sessions stream while 20 others are printed 8 MiB each",
+        baseline: reads,
+        compared: "full",
+        unavailable: unavailableUws,
+        run: slowReaders(reads)
+      })
+    )
   ]
 }

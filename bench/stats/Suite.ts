@@ -1,4 +1,4 @@
-import { type BenchCase, type BenchSuite, fullRunOnly } from "#bench/harness/Suite.ts"
+import { type BenchCase, type BenchSuite, fullOnly } from "#bench/harness/Suite.ts"
 import { clientOf, figuresOf, measure, rowsOf, type StatsContext } from "./Measuring.ts"
 import * as Obvious from "./ObviousSchema.ts"
 import { filledTimeZone } from "./FilledServer.ts"
@@ -42,16 +42,15 @@ const asked = (
   path: string,
   whose: keyof typeof targets = "merged",
   resultOf: (answer: unknown) => string | undefined = () => undefined,
-  more: Partial<StatsCase> = {}
+  compared: StatsCase["compared"] = "full"
 ): StatsCase => {
   const { of, suffix } = targets[whose]
   const name = group + suffix
   return {
     name,
     group: whose === "empty" ? name : group,
-    compared: "full",
+    compared,
     sideBySide: true,
-    ...more,
     run: (context) => {
       const target = of(context.given)
       return measure(context, target, () => figuresOf(target, path), resultOf)
@@ -66,7 +65,7 @@ const askedOfBoth = (
   resultOf: (answer: unknown) => string,
   compared: StatsCase["compared"] = "full"
 ): ReadonlyArray<StatsCase> => [
-  asked(name, path, "merged", resultOf, { compared: compared ?? "full" }),
+  asked(name, path, "merged", resultOf, compared),
   asked(name, path, "apart", resultOf)
 ]
 
@@ -119,11 +118,6 @@ const filters: ReadonlyArray<readonly [string, string]> = [
   ["channel", "Search"]
 ]
 
-/** Each would take a second more of a run that is to take a minute and a half. */
-const fullOnly: Partial<StatsCase> = {
-  unavailable: (size) => (size === "quick" ? fullRunOnly : undefined)
-}
-
 export const suite: BenchSuite<Targets> = {
   name: "stats",
   about:
@@ -156,12 +150,8 @@ export const suite: BenchSuite<Targets> = {
       asked(`${dimension} 30d`, `breakdown?dimension=${dimension}&period=30d`)
     ),
     ...filters.map(([name, value]) =>
-      asked(
-        `summary 30d, ${name}=${value}`,
-        `stats?period=30d&${name}=${encodeURIComponent(value)}`,
-        "merged",
-        () => undefined,
-        fullOnly
+      fullOnly(
+        asked(`summary 30d, ${name}=${value}`, `stats?period=30d&${name}=${encodeURIComponent(value)}`)
       )
     ),
     ...["today", "7d", "12mo"].map((period) => asked(`summary ${period}`, `stats?period=${period}`)),
