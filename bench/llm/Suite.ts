@@ -40,7 +40,7 @@ export const suite: BenchSuite<Given> = {
   rounds: 5,
   stage,
   cases: [
-    ...group("plain calls, 50/s", "plain", plainCallsAt(50), all),
+    ...group("plain calls, 50/s", "plain", plainCallsAt(50), all).map(fullOnly),
     ...group("plain calls, 1,000/s", "busy", plainCallsAt(1_000), all).map(fullOnly),
     ...group("streams, 50/s, to the first piece", "first", streamedCalls, all),
     ...group("plain calls, the most", selfWarming, mostCalls, all, "compared side by side"),

@@ -150,23 +150,20 @@ export const untilQuiet = (given: Pick<Given, "databaseUrl">) =>
     )
   )
 
-/** Has all that waits for the channels in trouble end unsent. */
+/** Takes away what waits for the channels in trouble, and ends the requests that hang. */
 export const silence = (given: Pick<Given, "databaseUrl" | "hangingPort" | "noisy">) =>
   untilNone(
     given,
     Effect.gen(function* () {
       const sql = yield* SqlClient
-      yield* sql`UPDATE deliveries d SET dropped_at = now() FROM messages m
-        WHERE m.project_id = ${given.noisy} AND d.message_id = m.id AND d.dropped_at IS NULL`
-      // Those that began before would hang until the attempt's end.
+      const lanes = sql`SELECT l.lane FROM project_subscriptions s JOIN channels c ON c.subscriber_id = s.subscriber_id
+        JOIN job_lanes l ON l.queue = 'deliveries' AND l.lane = c.id WHERE s.project_id = ${given.noisy} AND l.waiting > 0`
+      // Others belong to a worker until its attempt has ended.
+      yield* sql`WITH free AS (${lanes} AND l.holder IS NULL FOR UPDATE OF l),
+          gone AS (DELETE FROM jobs j USING free WHERE j.queue = 'deliveries' AND j.lane = free.lane)
+        UPDATE job_lanes l SET waiting = 0, due_at = 'infinity' FROM free WHERE l.queue = 'deliveries' AND l.lane = free.lane`
       yield* Effect.promise(() => releaseAt(given.hangingPort))
-      const waiting =
-        yield* sql`UPDATE job_lanes l SET due_at = CASE WHEN l.holder IS NULL THEN now() ELSE l.due_at END
-        FROM project_subscriptions s JOIN channels c ON c.subscriber_id = s.subscriber_id
-        WHERE s.project_id = ${given.noisy} AND l.queue = 'deliveries' AND l.lane = c.id AND l.waiting > 0 RETURNING 1`
-      // The worker looks by itself every five seconds only.
-      yield* sql`SELECT pg_notify('notices', 'bench jobs:deliveries')`
-      return waiting
+      return yield* lanes
     })
   )
 

@@ -118,6 +118,28 @@ const filters: ReadonlyArray<readonly [string, string]> = [
   ["channel", "Search"]
 ]
 
+const furtherCases: ReadonlyArray<StatsCase> = [
+  ...askedOfBoth(pagesOfGoal, `breakdown?dimension=page&period=30d&limit=10&event=${goal}`, ofRows),
+  // Of a visit that runs over the period's edge it does not see what was fired before.
+  obvious(
+    pagesOfGoal,
+    "obvious schema",
+    (question) => Obvious.pages(question, goal),
+    () => undefined
+  ),
+  ...askedOfBoth(sources, "breakdown?dimension=source&period=30d&limit=10", ofRows),
+  // Nor where such a visit came from.
+  obvious(sources, "obvious schema", Obvious.sources, () => undefined),
+  ...["entry", "country", "event", "prop:plan"].map((dimension) =>
+    asked(`${dimension} 30d`, `breakdown?dimension=${dimension}&period=30d`)
+  ),
+  ...filters.map(([name, value]) =>
+    asked(`summary 30d, ${name}=${value}`, `stats?period=30d&${name}=${encodeURIComponent(value)}`)
+  ),
+  ...["today", "7d", "12mo"].map((period) => asked(`summary ${period}`, `stats?period=${period}`)),
+  asked("pages 12mo", "breakdown?dimension=page&period=12mo")
+]
+
 export const suite: BenchSuite<Targets> = {
   name: "stats",
   about:
@@ -131,31 +153,11 @@ export const suite: BenchSuite<Targets> = {
     ...askedOfBoth(summary, "stats?period=30d", ofSummary, "always"),
     asked(summary, "stats?period=30d", "empty"),
     obvious(summary, "obvious schema", Obvious.summary, ofFirst),
-    obvious(summary, "sessions by window", Obvious.summaryBySessionsOfNow, ofFirst, false),
+    fullOnly(obvious(summary, "sessions by window", Obvious.summaryBySessionsOfNow, ofFirst, false)),
     ...askedOfBoth(pages, "breakdown?dimension=page&period=30d&limit=10", ofRows, "always"),
     obvious(pages, "obvious schema", (question) => Obvious.pages(question), ofAll),
     asked(pages, "breakdown?dimension=page&period=30d&limit=10", "empty"),
-    ...askedOfBoth(pagesOfGoal, `breakdown?dimension=page&period=30d&limit=10&event=${goal}`, ofRows),
-    // Of a visit that runs over the period's edge it does not see what was fired before.
-    obvious(
-      pagesOfGoal,
-      "obvious schema",
-      (question) => Obvious.pages(question, goal),
-      () => undefined
-    ),
-    ...askedOfBoth(sources, "breakdown?dimension=source&period=30d&limit=10", ofRows),
-    // Nor where such a visit came from.
-    obvious(sources, "obvious schema", Obvious.sources, () => undefined),
-    ...["entry", "country", "event", "prop:plan"].map((dimension) =>
-      asked(`${dimension} 30d`, `breakdown?dimension=${dimension}&period=30d`)
-    ),
-    ...filters.map(([name, value]) =>
-      fullOnly(
-        asked(`summary 30d, ${name}=${value}`, `stats?period=30d&${name}=${encodeURIComponent(value)}`)
-      )
-    ),
-    ...["today", "7d", "12mo"].map((period) => asked(`summary ${period}`, `stats?period=${period}`)),
-    asked("pages 12mo", "breakdown?dimension=page&period=12mo"),
+    ...furtherCases.map(fullOnly),
     asked("realtime", "realtime"),
     { name: "bytes", group: "bytes", run: storage }
   ]
