@@ -30,6 +30,7 @@ type Context = CaseContext<Ours | undefined>
 type Sized = Pick<Context, "size">
 type Case = BenchCase<Ours | undefined>
 type Suite = BenchSuite<Ours | undefined>
+type Run = (context: Context, server: FileServer) => Promise<Measurement>
 
 const largeBytes = (context: Sized): number =>
   sized(context, { tiny: 4 * mib, quick: 512 * mib, full: 1024 * mib })
@@ -50,11 +51,7 @@ const stage: NonNullable<Suite["stage"]> = async (context) => {
 const crowdBytes = (context: Sized): number => sized(context, { tiny: 4 * mib, full: 64 * mib })
 
 const served =
-  (
-    name: ServerName,
-    run: (context: Context, server: FileServer) => Promise<Measurement>,
-    bytes = largeBytes
-  ) =>
+  (name: ServerName, run: Run, bytes = largeBytes) =>
   async (context: Context): Promise<Measurement> => {
     const { given } = context
     if (name === "ours" && given !== undefined) return run(context, reach(given))
@@ -199,7 +196,7 @@ const cases = (
   group: string,
   short: string,
   names: ReadonlyArray<ServerName>,
-  run: (context: Context, server: FileServer) => Promise<Measurement>,
+  run: Run,
   more: Partial<Case> = {}
 ): ReadonlyArray<Case> =>
   names.map((name, index) => ({
@@ -212,11 +209,7 @@ const cases = (
   }))
 
 /** With a server of their own, whose memory is theirs. */
-const crowded = (
-  group: string,
-  short: string,
-  run: (context: Context, server: FileServer) => Promise<Measurement>
-): ReadonlyArray<Case> =>
+const crowded = (group: string, short: string, run: Run): ReadonlyArray<Case> =>
   cases(group, short, ["ours"], run, { run: served("ours", run, crowdBytes) }).map(fullOnly)
 
 const whole: Pick<Case, "run" | "unavailable"> = {

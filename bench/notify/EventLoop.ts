@@ -131,7 +131,7 @@ export const pagesAlone: Run = async (context) => {
 export const pagesAndCalls: Run = async (context) => {
   const { given } = context
   const key = await newKey(given, await newProject(given))
-  const bytes = sized(context, { tiny: 4, quick: 80, full: 80 }) * mib
+  const bytes = sized(context, { tiny: 4, full: 80 }) * mib
   await pour(given, key, bytes)
   return measured(context, key, async () => {
     for (let left = sized(context, { tiny: 1, quick: 3, full: 20 }); left > 0; left--)

@@ -247,7 +247,7 @@ export const stage = async (context: StageContext): Promise<Stage<Given | undefi
     stops.push(server.dispose)
     move(server.pid(), serverCore)
     const reached = { url: server.url, adminKey: server.adminKey(), databaseUrl }
-    const crowdSize = sized(context, { tiny: 50, quick: 10_000, full: 10_000 })
+    const crowdSize = sized(context, { tiny: 50, full: 10_000 })
     const projects = await subscribed(reached, crowdSize, [sink.port, hanging.port, busy.port])
     await fillEnded(reached, sized(context, { tiny: 100, quick: 50_000, full: 200_000 }))
     return {

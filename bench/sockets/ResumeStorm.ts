@@ -2,7 +2,7 @@ import { cpuMillis } from "#bench/harness/ProcessUse.ts"
 import { type CaseContext, sized } from "#bench/harness/Suite.ts"
 import { staged } from "./Stages.ts"
 
-const sessionsOf = (context: CaseContext): number => sized(context, { tiny: 24, quick: 3_000, full: 19_000 })
+const sessionsOf = (context: CaseContext): number => sized(context, { tiny: 24, full: 19_000 })
 
 /**
  * `kill -9` of a server with sessions that are idle, in the middle of an answer, or waiting for their client's tools;
@@ -11,7 +11,7 @@ const sessionsOf = (context: CaseContext): number => sized(context, { tiny: 24, 
  */
 export const resumeStorm = staged("ours", sessionsOf, async ({ context, load, server }) => {
   const sessions = sessionsOf(context)
-  const half = sized(context, { tiny: 4, quick: 200, full: 500 })
+  const half = sized(context, { tiny: 4, full: 500 })
   const sockets = load(sessions)
   sockets.tell({ do: "attach" })
   await sockets.until(({ attached }) => attached === sessions, 120_000)

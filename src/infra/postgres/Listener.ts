@@ -117,10 +117,10 @@ const listen = Effect.fnUntraced(function* (
   limits: Limits,
   isOpen: Effect.Effect<void>
 ) {
-  const scope = yield* Scope.fork(yield* Effect.scope)
+  const connectionScope = yield* Scope.fork(yield* Effect.scope)
   const connection = yield* Scope.provide(
     Effect.flatMap(PgConnection.make(pg.config), ({ pin }) => pin),
-    scope
+    connectionScope
   )
   const lost = yield* Deferred.make<never, SqlError | Cause.TimeoutError>()
   const orLost = (effect: Effect.Effect<never, SqlError | Cause.TimeoutError, Scope.Scope>) =>
@@ -143,7 +143,9 @@ const listen = Effect.fnUntraced(function* (
       yield* askForAWord
     }
   })
-  yield* orLost(work)
   // Closed before the driver takes leave of the channels: on a connection that is lost it would wait for an answer for ever.
-  return yield* Effect.ensuring(Deferred.await(lost), Scope.close(scope, Exit.void))
+  return yield* Effect.ensuring(
+    Effect.andThen(orLost(work), Deferred.await(lost)),
+    Scope.close(connectionScope, Exit.void)
+  )
 })
